@@ -9,13 +9,13 @@ that no module has.
 from __future__ import annotations
 
 from .graph_module import GraphModule
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 
 def _make_graph_module(
-    *args: Value,
+    *args: AnyValue,
     graph_module_cls: type[GraphModule] = GraphModule,
-    **kwargs: Value,
+    **kwargs: AnyValue,
 ) -> GraphModule:
     """Make a graph module, of a class that may be given.
 

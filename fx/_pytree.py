@@ -25,12 +25,12 @@ from typing import Final, TypeAlias
 import torch.return_types
 
 from .torch_private import pytree
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
-FlattenFnSpec: TypeAlias = Callable[[Value, pytree.TreeSpec], list[Value]]
+FlattenFnSpec: TypeAlias = Callable[[AnyValue, pytree.TreeSpec], list[AnyValue]]
 """The children of a container that a spec knows, in the spec's order."""
 
-FlattenFnExactMatchSpec: TypeAlias = Callable[[Value, pytree.TreeSpec], bool]
+FlattenFnExactMatchSpec: TypeAlias = Callable[[AnyValue, pytree.TreeSpec], bool]
 """Whether a container has those children and no others."""
 
 FlattenFuncSpec: TypeAlias = FlattenFnSpec
@@ -38,7 +38,7 @@ FlattenFuncExactMatchSpec: TypeAlias = FlattenFnExactMatchSpec
 
 
 def register_pytree_flatten_spec(
-    cls: type[Value],
+    cls: type[AnyValue],
     flatten_fn_spec: FlattenFnSpec,
     flatten_fn_exact_match_spec: FlattenFnExactMatchSpec | None = None,
 ) -> None:
@@ -55,13 +55,13 @@ def register_pytree_flatten_spec(
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
-def _deregister_pytree_flatten_spec(cls: type[Value]) -> None:
+def _deregister_pytree_flatten_spec(cls: type[AnyValue]) -> None:
     """Forget a type that was registered."""
     del SUPPORTED_NODES[cls]
     del SUPPORTED_NODES_EXACT_MATCH[cls]
 
 
-def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
+def tree_flatten_spec(tree: AnyValue, spec: pytree.TreeSpec) -> list[AnyValue]:
     """The leaves of `tree`, whose structure is `spec`, from left to right.
 
     A tuple and other sequences may stand for a list, and a mapping for a dict;
@@ -86,7 +86,7 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
     torch.fx: _pytree.py, tree_flatten_spec
     """
 
-    def name_of(path: list[Value]) -> str:
+    def name_of(path: list[AnyValue]) -> str:
         # Not before it is needed: torch.compile cannot trace `_getframe`.
         return _input_at(path, tree, sys._getframe(3))
 
@@ -94,10 +94,10 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
 
 
 def flatten_input(
-    tree: Value,
+    tree: AnyValue,
     spec: pytree.TreeSpec,
-    name_of: Callable[[list[Value]], str],
-) -> list[Value]:
+    name_of: Callable[[list[AnyValue]], str],
+) -> list[AnyValue]:
     """The leaves of a tree, as `tree_flatten_spec`.
 
     Args:
@@ -106,7 +106,7 @@ def flatten_input(
         name_of: for the error, gives the name of the input that has a path;
             may take keys off its end.
     """
-    leaves: list[Value] = []
+    leaves: list[AnyValue] = []
     try:
         _add_leaves(leaves, tree, spec)
     except _Other as other:
@@ -130,11 +130,11 @@ class _Other(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.path: list[Value] = []
+        self.path: list[AnyValue] = []
 
 
 def _add_leaves(
-    leaves: list[Value], tree: Value, spec: pytree.TreeSpec
+    leaves: list[AnyValue], tree: AnyValue, spec: pytree.TreeSpec
 ) -> None:
     """Append the leaves of a tree, if its structure is that of the spec."""
     if spec.is_leaf():
@@ -169,7 +169,7 @@ def _add_leaves(
             raise
 
 
-def _said(tree: Value) -> str:
+def _said(tree: AnyValue) -> str:
     """A container in words, or what is in the place of one."""
     text = f"a {type(tree).__name__}"
     if isinstance(tree, Mapping):
@@ -185,7 +185,7 @@ def _said_of_spec(spec: pytree.TreeSpec) -> str:
     return f"a {kind.__name__} of {spec.num_children}"
 
 
-def _input_at(path: list[Value], tree: Value, frame: FrameType) -> str:
+def _input_at(path: list[AnyValue], tree: AnyValue, frame: FrameType) -> str:
     """The parameter that a path begins at, which it loses; "" if unknown.
 
     A name is believed only if each parameter of the caller is the very object
@@ -211,7 +211,7 @@ def _input_at(path: list[Value], tree: Value, frame: FrameType) -> str:
     return names[key]
 
 
-def child_specs(spec: Value) -> list[pytree.TreeSpec]:
+def child_specs(spec: AnyValue) -> list[pytree.TreeSpec]:
     """The specs of the children, which torch before 2.10 keeps elsewhere."""
     known: list[pytree.TreeSpec] = (
         spec.children() if hasattr(spec, "children") else spec.children_specs
@@ -219,22 +219,24 @@ def child_specs(spec: Value) -> list[pytree.TreeSpec]:
     return known
 
 
-def _values(tree: dict[Value, Value], spec: pytree.TreeSpec) -> list[Value]:
+def _values(
+    tree: dict[AnyValue, AnyValue], spec: pytree.TreeSpec
+) -> list[AnyValue]:
     """The values of the keys that the spec knows."""
     return [tree[key] for key in spec.context]
 
 
-def _items(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
+def _items(tree: AnyValue, spec: pytree.TreeSpec) -> list[AnyValue]:
     """As many items as the spec knows."""
     return [tree[index] for index in range(spec.num_children)]
 
 
-def _has_keys(tree: Value, spec: pytree.TreeSpec) -> bool:
+def _has_keys(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
     """Whether it is a mapping with just the keys that the spec knows."""
     return isinstance(tree, Mapping) and tree.keys() == {*spec.context}
 
 
-def _is_as_long(tree: Value, spec: pytree.TreeSpec) -> bool:
+def _is_as_long(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
     """Whether it is a sequence of items, and as long.
 
     That is not a tensor or a string, nor a tuple of which the items have names.
@@ -246,12 +248,12 @@ def _is_as_long(tree: Value, spec: pytree.TreeSpec) -> bool:
     return len(tree) == spec.num_children
 
 
-def _is_named_alike(tree: Value, spec: pytree.TreeSpec) -> bool:
+def _is_named_alike(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
     """Whether it is of the class of named tuples that the spec knows."""
     return isinstance(tree, spec.context)
 
 
-def _is_of_type(tree: Value, spec: pytree.TreeSpec) -> bool:
+def _is_of_type(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
     """Whether it is of the type that the spec knows."""
     return isinstance(tree, spec.type)
 

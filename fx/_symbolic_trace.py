@@ -17,7 +17,7 @@ from .tracing.inputs import PH, PHBase, PHWithMeta, _assert_is_none
 from .tracing.questions import is_fx_tracing
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = [
     "PH",
@@ -33,8 +33,8 @@ __all__ = [
 
 
 def symbolic_trace(
-    root: nn.Module | Callable[..., Value],
-    concrete_args: dict[str, Value] | None = None,
+    root: nn.Module | Callable[..., AnyValue],
+    concrete_args: dict[str, AnyValue] | None = None,
 ) -> GraphModule:
     """Trace a module or function, and return a GraphModule of the graph.
 

@@ -7,12 +7,12 @@ trace the value is returned as it is.
 from __future__ import annotations
 
 from .proxy import Proxy
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = ["annotate"]
 
 
-def annotate(val: Value, type: Value) -> Value:
+def annotate(val: AnyValue, type: AnyValue) -> AnyValue:
     """Give the node of a proxy a type, which generated code will show.
 
     Args:

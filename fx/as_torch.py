@@ -33,7 +33,7 @@ from .extra.lending.renaming import HOLDER, RenamingLoader, compile_renamed
 from .recording import frames
 from .torch_private import torch_fx
 from .use_def.dead_code import RULE
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = ["install", "main"]
 
@@ -46,7 +46,7 @@ def _is_torchs(module: str) -> bool:
     return module[:6] in ("torch", "torch.") and module[6:9] != "ao."
 
 
-def _converted(theirs: torch.fx.GraphModule) -> Value:
+def _converted(theirs: torch.fx.GraphModule) -> AnyValue:
     """A module of torch.fx as one of fx, with all that it has.
 
     That is its parameters and children, the unused ones too, and its hooks and
@@ -60,13 +60,13 @@ def _converted(theirs: torch.fx.GraphModule) -> Value:
     copied, because Dynamo goes on to use the module that it has made.
     """
     try:
-        ours: Value = from_torch(theirs)
+        ours: AnyValue = from_torch(theirs)
     except (TypeError, RuntimeError) as error:
         frames.warn(
             f"a graph that torch has made stays a graph of torch.fx: {error}"
         )
         return theirs
-    has: dict[str, Value] = ours.__dict__
+    has: dict[str, AnyValue] = ours.__dict__
     of_modules = vars(nn.Module())
     of_graphs = vars(torch.fx.GraphModule(nn.Module(), torch.fx.Graph()))
     for key, value in vars(theirs).items():
@@ -82,7 +82,7 @@ def _converted(theirs: torch.fx.GraphModule) -> Value:
     return ours
 
 
-def _for_program(compiler: Value) -> Value:
+def _for_program(compiler: AnyValue) -> AnyValue:
     """A compiler of graphs; if it is the program's own, with a conversion.
 
     It depends on who wrote it, not on who passes it, because Inductor is a
@@ -100,7 +100,7 @@ def _for_program(compiler: Value) -> Value:
 
 
 @functools.lru_cache(maxsize=256)
-def _converting(compiler: Value) -> Value:
+def _converting(compiler: AnyValue) -> AnyValue:
     """A function that converts a graph of torch.fx, and compiles that.
 
     The same compiler gives the same function, since Dynamo compiles again if
@@ -109,37 +109,39 @@ def _converting(compiler: Value) -> Value:
     compiles, and would begin to compile a `__getattr__` without an end.
     """
 
-    def converting(gm: Value, *args: Value, **kwargs: Value) -> Value:
+    def converting(
+        gm: AnyValue, *args: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
         is_theirs = isinstance(gm, torch.fx.GraphModule)
         given = _converted(gm) if is_theirs else gm
         return compiler(given, *args, **kwargs)
 
-    wrapper: Value = functools.update_wrapper(converting, compiler)
+    wrapper: AnyValue = functools.update_wrapper(converting, compiler)
     for name in torch_fx.OF_BACKENDS:
         if hasattr(compiler, name):
             setattr(wrapper, name, getattr(compiler, name))
     return wrapper
 
 
-def _around_lookup(lookup: Value) -> Value:
+def _around_lookup(lookup: AnyValue) -> AnyValue:
     """`lookup_backend`, with a conversion for the program's own.
 
     Each backend comes through it, whether it was passed or registered.
     """
 
     @functools.wraps(lookup)
-    def look_up(compiler_fn: Value) -> Value:
+    def look_up(compiler_fn: AnyValue) -> AnyValue:
         return _for_program(lookup(compiler_fn))
 
     return look_up
 
 
-def _around_compiling(function: Value) -> Value:
+def _around_compiling(function: AnyValue) -> AnyValue:
     """A function that is given compilers, with conversions for them."""
     names = [*inspect.signature(function).parameters]
 
     @functools.wraps(function)
-    def compiling(*args: Value, **kwargs: Value) -> Value:
+    def compiling(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         for name in torch_fx.COMPILERS:
             if name in given:
@@ -149,28 +151,28 @@ def _around_compiling(function: Value) -> Value:
     return compiling
 
 
-def _around_module(method: Value) -> Value:
+def _around_module(method: AnyValue) -> AnyValue:
     """`ExportedProgram.module`, of which PyTorch itself gets its own.
 
     PyTorch needs it, for example, to decompose an exported program.
     """
 
     @functools.wraps(method)
-    def module(self: Value, *args: Value, **kwargs: Value) -> Value:
+    def module(self: AnyValue, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         theirs = method(self, *args, **kwargs)
         return _converted(theirs) if _is_programs(sys._getframe(1)) else theirs
 
     return module
 
 
-def _around_graph(name: str, given: Value) -> property:
+def _around_graph(name: str, given: AnyValue) -> property:
     """A property of ExportedProgram that is its graph.
 
     The graph is not converted, since torch.export goes on to use it; so this
     is said to the program.
     """
 
-    def graph(self: Value) -> Value:
+    def graph(self: AnyValue) -> AnyValue:
         if _is_programs(sys._getframe(1)):
             frames.warn(
                 f"ExportedProgram.{name} is of torch.fx also under "
@@ -256,7 +258,7 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     for loaded in _DOORS.keys() & sys.modules.keys():
         _open_doors(loaded)
-    program: Value = torch.export.ExportedProgram
+    program: AnyValue = torch.export.ExportedProgram
     program.module = _around_module(program.module)
     for name in ("graph", "graph_module"):
         setattr(program, name, _around_graph(name, getattr(program, name)))

@@ -37,7 +37,7 @@ from .use_def.contracts import (
 from .use_def.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
 from .use_def.dotted_path import is_state
 from .use_def.text import table
-from .use_def.values import Argument, Value
+from .use_def.values import AnyValue, Argument
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
 
@@ -65,7 +65,7 @@ class Graph(OrderedGraph[Node]):
     """Makes a code generator of a PyTreeInfo or None; stage 05 puts it here."""
     _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
-    to_torch: ClassVar[Callable[[Graph], Value]]
+    to_torch: ClassVar[Callable[[Graph], AnyValue]]
     """`fx.to_torch`, which the package root puts here."""
     owning_module: GraphOwner[Node] | None
     """The module that the graph belongs to, if any.
@@ -77,7 +77,7 @@ class Graph(OrderedGraph[Node]):
         self,
         owning_module: GraphOwner[Node] | None = None,
         tracer_cls: type[GraphTracer] | None = None,
-        tracer_extras: dict[str, Value] | None = None,
+        tracer_extras: dict[str, AnyValue] | None = None,
     ) -> None:
         """Make an empty graph.
 
@@ -93,7 +93,7 @@ class Graph(OrderedGraph[Node]):
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
         self._pytree_info: PyTreeInfo | None = None
-        self._co_fields: dict[str, Value] = {}
+        self._co_fields: dict[str, AnyValue] = {}
         self._table = NodeTable(self._nodes)
 
     # -- making nodes ------------------------------------------------------
@@ -105,7 +105,7 @@ class Graph(OrderedGraph[Node]):
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Make a node and put it at the insert point.
 
@@ -156,8 +156,8 @@ class Graph(OrderedGraph[Node]):
     def placeholder(
         self,
         name: str,
-        type_expr: Value = None,
-        default_value: Value = NO_DEFAULT,
+        type_expr: AnyValue = None,
+        default_value: AnyValue = NO_DEFAULT,
     ) -> Node:
         """Add a parameter of the function.
 
@@ -177,7 +177,7 @@ class Graph(OrderedGraph[Node]):
             "placeholder", name, args=args, type_expr=type_expr
         )
 
-    def get_attr(self, qualified_name: str, type_expr: Value = None) -> Node:
+    def get_attr(self, qualified_name: str, type_expr: AnyValue = None) -> Node:
         """Add a fetch of a parameter, buffer or other attribute.
 
         Args:
@@ -198,7 +198,7 @@ class Graph(OrderedGraph[Node]):
         module_name: str,
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Add a call of a submodule.
 
@@ -224,7 +224,7 @@ class Graph(OrderedGraph[Node]):
         method_name: str,
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Add a call of a method.
 
@@ -242,10 +242,10 @@ class Graph(OrderedGraph[Node]):
 
     def call_function(
         self,
-        the_function: Callable[..., Value],
+        the_function: Callable[..., AnyValue],
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
         name: str | None = None,
     ) -> Node:
         """Add a call of a free function.
@@ -264,7 +264,7 @@ class Graph(OrderedGraph[Node]):
             "call_function", the_function, args, kwargs, name, type_expr
         )
 
-    def output(self, result: Argument, type_expr: Value = None) -> Node:
+    def output(self, result: Argument, type_expr: AnyValue = None) -> Node:
         """Add the return statement.
 
         Args:
@@ -429,7 +429,7 @@ class Graph(OrderedGraph[Node]):
             child.recompile()
         return changed
 
-    def _child_graph_modules(self) -> Iterator[tuple[Value, Graph]]:
+    def _child_graph_modules(self) -> Iterator[tuple[AnyValue, Graph]]:
         """The owner's children that have a graph and that a node fetches."""
         if self.owning_module is None:
             return
@@ -521,7 +521,7 @@ class Graph(OrderedGraph[Node]):
             val_map[node] = self.node_copy(node, lookup)
         return None
 
-    def __deepcopy__(self, memo: dict[int, Value] | None = None) -> Graph:
+    def __deepcopy__(self, memo: dict[int, AnyValue] | None = None) -> Graph:
         """A copy of the graph; constants and targets are shared with it.
 
         A node in the `meta` of a node becomes the node of the new graph, in
@@ -641,7 +641,7 @@ class Graph(OrderedGraph[Node]):
         )
         return self._codegen._gen_python_code(self._nodes, root_module, options)
 
-    def process_inputs(self, *args: Value) -> Value:
+    def process_inputs(self, *args: AnyValue) -> AnyValue:
         """A caller's inputs, as the placeholders take them.
 
         Raises:
@@ -653,7 +653,7 @@ class Graph(OrderedGraph[Node]):
             raise problem.kind(problem.message)
         return self._codegen.process_inputs(*args)
 
-    def process_outputs(self, out: Value) -> Value:
+    def process_outputs(self, out: AnyValue) -> AnyValue:
         """The output's value, as the caller gets it.
 
         torch.fx: graph.py, Graph.process_outputs

@@ -37,7 +37,7 @@ from .node import Node
 from .torch_private import compiling, pytree
 from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -64,14 +64,14 @@ class GraphModule(nn.Module):
     torch.fx: graph_module.py, GraphModule
     """
 
-    meta: dict[str, Value]
+    meta: dict[str, AnyValue]
     _wrapped_call: ClassVar[_WrappedCall]
     _graph: Graph
     _code: str
     _lineno_map: dict[int, int | None] | None
     _prologue_start: int
     _tracer_cls: type[GraphTracer] | None
-    _tracer_extras: dict[str, Value]
+    _tracer_extras: dict[str, AnyValue]
     _in_spec: pytree.TreeSpec
     _out_spec: pytree.TreeSpec | None
     _replace_hooks: list[ReplaceHook]
@@ -79,9 +79,9 @@ class GraphModule(nn.Module):
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
     # `import fx` puts these here: see fx/extra/registering.py.
-    to_torch: ClassVar[Callable[[GraphModule], Value]]
+    to_torch: ClassVar[Callable[[GraphModule], AnyValue]]
     to_folder: ClassVar[Callable[..., None]]
-    guards: ClassVar[Value]
+    guards: ClassVar[AnyValue]
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
@@ -93,7 +93,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.__new__
         """
-        base: Value = _base_of(cls)
+        base: AnyValue = _base_of(cls)
         new: Self = super().__new__(class_below(base))
         # Here, because a class below may not call GraphModule.__init__.
         vars(new).update(attributes.at_first())
@@ -105,7 +105,7 @@ class GraphModule(nn.Module):
 
     def __init__(
         self,
-        root: nn.Module | dict[str, Value],
+        root: nn.Module | dict[str, AnyValue],
         graph: Graph,
         class_name: str = "GraphModule",
     ) -> None:
@@ -205,7 +205,7 @@ class GraphModule(nn.Module):
         vars(self).update(self._graph._codegen.module_attributes())
         self._wrapped_call.compiled = compiled
         # Not on a class that another library has put below (parametrizations).
-        mro: Value = type(self).__mro__
+        mro: AnyValue = type(self).__mro__
         own = next(c for c in mro if "_wrapped_call" in vars(c))
         own.forward = compiled.forward
         return compiled.code
@@ -336,7 +336,7 @@ class GraphModule(nn.Module):
 
     # -- copies ------------------------------------------------------------
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> GraphModule:
+    def __deepcopy__(self, memo: dict[int, AnyValue]) -> GraphModule:
         """A copy of the graph and of all attributes.
 
         Its class is named GraphModule.
@@ -450,7 +450,9 @@ class _WrappedCall:
         # `__call__` is looked up at each call, because tracing patches it.
         self._above = next(c for c in base.__mro__ if "__call__" in vars(c))
 
-    def __call__(self, obj: nn.Module, *args: Value, **kwargs: Value) -> Value:
+    def __call__(
+        self, obj: nn.Module, *args: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
         """Call `obj`."""
         try:
             return self._above.__call__(obj, *args, **kwargs)
@@ -461,22 +463,24 @@ class _WrappedCall:
             raise
 
 
-def _base_of(cls: type[GraphModule]) -> Value:
+def _base_of(cls: type[GraphModule]) -> AnyValue:
     """The class that a user wrote: `cls`, or the one that it is below.
 
     All classes of instances are directly below that one, so that a copy of a
     copy is not at the end of an ever longer chain.
     """
-    mro: Value = cls.__mro__
+    mro: AnyValue = cls.__mro__
     return next(c for c in mro if "_wrapped_call" not in vars(c))
 
 
-def class_below(base: Value) -> Value:
+def class_below(base: AnyValue) -> AnyValue:
     """A new class for one instance of `base`."""
     call = _WrappedCall(base)
     bound = call.__call__  # once, which saves each call a look-up
 
-    def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
+    def call_wrapped(
+        self: GraphModule, *args: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
         return bound(self, *args, **kwargs)
 
     for function in (call_wrapped, _WrappedCall.__call__):
@@ -490,7 +494,7 @@ def class_below(base: Value) -> Value:
     return type(base)(_IMPL, (base,), members)
 
 
-reduce_graph_module: Callable[[dict[str, Value], str], GraphModule]
+reduce_graph_module: Callable[[dict[str, AnyValue], str], GraphModule]
 """Begins to unpickle one; `import fx` puts it here, from fx.extra.saving."""
 
 

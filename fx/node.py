@@ -25,7 +25,7 @@ from .use_def.text import (
     pretty_target,
     tensor_text,
 )
-from .use_def.values import Argument, Value, base_types
+from .use_def.values import AnyValue, Argument, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -115,11 +115,11 @@ class Node(NamedNode["Graph"]):
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
     _repr_fn: Callable[[Node], str] | None = None
-    normalized_arguments: ClassVar[Callable[..., Value]]
+    normalized_arguments: ClassVar[Callable[..., AnyValue]]
     """Of fx.operator_schemas; `import fx` puts it here."""
     users: dict[Node, None]
-    type: Value
-    meta: dict[str, Value]
+    type: AnyValue
+    meta: dict[str, AnyValue]
 
     def __init__(
         self: Self,
@@ -129,7 +129,7 @@ class Node(NamedNode["Graph"]):
         target: Target,
         args: tuple[Argument, ...] = (),
         kwargs: Mapping[str, Argument] = NO_KWARGS,
-        return_type: Value = None,
+        return_type: AnyValue = None,
     ) -> None:
         """Make a node that is not in a list yet: see `Graph.create_node`.
 
@@ -459,7 +459,7 @@ class Node(NamedNode["Graph"]):
     def stack_trace(self) -> str | None:
         """Where in the user's code the node was recorded, innermost frame last.
 
-        Recorded if the tracer has `record_stack_traces` set; else None.
+        ProxyBase if the tracer has `record_stack_traces` set; else None.
 
         torch.fx: node.py, Node.stack_trace
         """
@@ -530,7 +530,7 @@ class Node(NamedNode["Graph"]):
         end = arguments_text(self.op, self._args, self._kwargs)
         return f"{head} = {self.op}{target}{end}"
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> Node:
+    def __deepcopy__(self, memo: dict[int, AnyValue]) -> Node:
         """The counterpart of this node in a deep copy of its graph."""
         graph = copy.deepcopy(self.graph, memo)
         if id(self) not in memo:
@@ -540,7 +540,7 @@ class Node(NamedNode["Graph"]):
 
     @classmethod
     def _erased_from(
-        cls, graph: Graph, name: str, op: Opcode, target: Target, kind: Value
+        cls, graph: Graph, name: str, op: Opcode, target: Target, kind: AnyValue
     ) -> Node:
         """A node that says it was erased from `graph`."""
         node = cls(graph, name, op, target, (), {}, kind)

@@ -26,11 +26,11 @@ import torch
 from torch import FunctionSchema
 
 from .node import Node
-from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
+from .schemas.facts import Args, Kwargs, OperatorInfo, facts_of_overloads
 from .schemas.signatures import python_signature, signature_of_operator
 from .torch_private.operators import has_kernel
 from .torch_private.overloads import OpOverload, OpOverloadPacket
-from .use_def.values import Argument, Value
+from .use_def.values import AnyValue, Argument
 
 __all__ = [
     "ArgsKwargsPair",
@@ -42,7 +42,7 @@ __all__ = [
     "type_matches",
 ]
 
-Function: TypeAlias = Callable[..., Value]
+Function: TypeAlias = Callable[..., AnyValue]
 """What a call_function node may call."""
 
 
@@ -52,8 +52,8 @@ class ArgsKwargsPair(NamedTuple):
     torch.fx: operator_schemas.py, ArgsKwargsPair
     """
 
-    args: tuple[Value, ...]
-    kwargs: dict[str, Value]
+    args: tuple[AnyValue, ...]
+    kwargs: dict[str, AnyValue]
 
 
 # -- signatures --------------------------------------------------------------
@@ -99,8 +99,10 @@ def get_signature_for_torch_op(
 
 
 def _bound(
-    signature: Signature, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Mapping[str, Value] | None:
+    signature: Signature,
+    args: Sequence[AnyValue],
+    kwargs: Mapping[str, AnyValue],
+) -> Mapping[str, AnyValue] | None:
     """What each parameter is given; None if the arguments do not fit."""
     try:
         return signature.bind(*args, **kwargs).arguments
@@ -108,7 +110,9 @@ def _bound(
         return None
 
 
-def _fitting(target: Function, args: Args, kwargs: Kwargs) -> list[Facts]:
+def _fitting(
+    target: Function, args: Args, kwargs: Kwargs
+) -> list[OperatorInfo]:
     """The overloads of an operator that take the arguments, types aside."""
     return [
         facts
@@ -151,13 +155,13 @@ def create_type_hint(x: object) -> object:
     """
     if not isinstance(x, list | tuple):
         return x
-    base: Value = x[0] if x else Value
+    base: AnyValue = x[0] if x else AnyValue
     try:
         for cls in x:
             if issubclass(base, cls):
                 base = cls
             elif not issubclass(cls, base):
-                base = Value
+                base = AnyValue
                 break
     except TypeError:  # something in x is not a class
         warnings.warn(
@@ -170,7 +174,7 @@ def create_type_hint(x: object) -> object:
     return GenericAlias(type(x), items)
 
 
-def type_matches(signature_type: Value, argument_type: Value) -> bool:
+def type_matches(signature_type: AnyValue, argument_type: AnyValue) -> bool:
     """Whether an argument of a type can be given for an annotated parameter.
 
     As torch's own calls do, this takes an int for a list of ints, a tuple for
@@ -198,7 +202,7 @@ def type_matches(signature_type: Value, argument_type: Value) -> bool:
     return classes and issubclass(argument_type, signature_type)
 
 
-def _list_matches(item: Value, argument_type: Value) -> bool:
+def _list_matches(item: AnyValue, argument_type: AnyValue) -> bool:
     """Whether an argument can be given for a list of `item`."""
     if argument_type is int and item is int:
         return True
@@ -213,8 +217,8 @@ def normalize_function(
     target: Function,
     args: tuple[Argument, ...],
     kwargs: Mapping[str, Argument] | None = None,
-    arg_types: tuple[Value, ...] | None = None,
-    kwarg_types: Mapping[str, Value] | None = None,
+    arg_types: tuple[AnyValue, ...] | None = None,
+    kwarg_types: Mapping[str, AnyValue] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """A call's arguments, written in the one way that the signature gives.
@@ -253,7 +257,7 @@ def overload_of(
     kwargs: Kwargs,
     arg_types: Args | None,
     kwarg_types: Kwargs | None,
-) -> Facts | None:
+) -> OperatorInfo | None:
     """The overload of an operator that a call means.
 
     None if none fits, or the target is not an operator.  The arguments are
@@ -282,8 +286,8 @@ def overload_of(
 
 
 def _meant(
-    target: Function, fitting: list[Facts], types: tuple[Args, Kwargs]
-) -> list[Facts]:
+    target: Function, fitting: list[OperatorInfo], types: tuple[Args, Kwargs]
+) -> list[OperatorInfo]:
     """The overloads that take arguments of some types, the one meant first.
 
     None if that is not certain: `torch.ops.aten.var(x, 1)` is the overload in
@@ -320,7 +324,7 @@ _CONVERTED: Final = {bool, int, float, complex, Number, torch.Tensor}
 """Types of which torch.ops takes one for another."""
 
 
-def may_convert(signature_type: Value, argument_type: Value) -> bool:
+def may_convert(signature_type: AnyValue, argument_type: AnyValue) -> bool:
     """Whether torch.ops may take an argument for a parameter."""
     taken = signature_type, *typing.get_args(signature_type)
     origin: object = typing.get_origin(signature_type)
@@ -332,7 +336,7 @@ def may_convert(signature_type: Value, argument_type: Value) -> bool:
 
 def normalize_overload(
     target: Function,
-    facts: Facts | None,
+    facts: OperatorInfo | None,
     args: Args,
     kwargs: Kwargs,
     only_kwargs: bool,
@@ -361,9 +365,9 @@ _WITH_SCHEMA: Final = (BuiltinFunctionType, OpOverload, OpOverloadPacket)
 
 
 def _types_fit(
-    facts: Facts,
+    facts: OperatorInfo,
     types: tuple[Args, Kwargs],
-    takes: Callable[[Value, Value], bool],
+    takes: Callable[[AnyValue, AnyValue], bool],
 ) -> bool:
     """Whether arguments of these types can be given to an overload."""
     bound = _bound(signature_of_operator(facts), *types)
@@ -393,7 +397,7 @@ def _signature_by_name(function: Function) -> Signature | None:
 
 
 @functools.lru_cache(4096)
-def _as_called(facts: Facts, *, of_python: bool) -> Signature:
+def _as_called(facts: OperatorInfo, *, of_python: bool) -> Signature:
     """An overload's signature, with the defaults that a call of it has.
 
     torch reads the text of `int reduction=Mean` as 0, so `torch.kl_div(x, y)`
@@ -416,7 +420,7 @@ def _as_called(facts: Facts, *, of_python: bool) -> Signature:
     )
 
 
-def _default(argument: Value, *, of_python: bool) -> Value:
+def _default(argument: AnyValue, *, of_python: bool) -> AnyValue:
     """What a call means that does not give an argument.
 
     It is empty if a call must give it, and _UNKNOWN if no schema says: torch's
@@ -466,8 +470,8 @@ def _normalize_function_or_error(
     target: Function,
     args: tuple[Argument, ...],
     kwargs: Mapping[str, Argument] | None = None,
-    *types_and_flag: Value,
-    **types_and_flag_by_name: Value,
+    *types_and_flag: AnyValue,
+    **types_and_flag_by_name: AnyValue,
 ) -> ArgsKwargsPair:
     """Do what `normalize_function` does, but raise where it gives None.
 
@@ -527,8 +531,8 @@ def normalize_module(
 def normalized_arguments(
     self: Node,
     root: torch.nn.Module,
-    arg_types: tuple[Value, ...] | None = None,
-    kwarg_types: dict[str, Value] | None = None,
+    arg_types: tuple[AnyValue, ...] | None = None,
+    kwarg_types: dict[str, AnyValue] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """The arguments of a node, bound to the signature of what is called.

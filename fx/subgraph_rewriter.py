@@ -39,7 +39,7 @@ from .rewriting.templates import (
     template_maker,
 )
 from .use_def.dotted_path import look_up
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = [
     "Match",
@@ -85,7 +85,7 @@ class Match(NamedTuple):
     """
 
     anchor: Node
-    nodes_map: dict[Node, Value]
+    nodes_map: dict[Node, AnyValue]
 
 
 @dataclass
@@ -101,14 +101,14 @@ class ReplacedPatterns:
     """
 
     anchor: Node
-    nodes_map: dict[Node, Value]
+    nodes_map: dict[Node, AnyValue]
     replacements: list[Node]
 
 
 def replace_pattern(
     gm: GraphModule,
-    pattern: Callable[..., Value] | GraphModule,
-    replacement: Callable[..., Value] | GraphModule,
+    pattern: Callable[..., AnyValue] | GraphModule,
+    replacement: Callable[..., AnyValue] | GraphModule,
     **options: Unpack[RewriteOptions],
 ) -> list[Match]:
     """Replace every occurrence of a pattern, and recompile.
@@ -151,8 +151,8 @@ def replace_pattern(
 
 def replace_pattern_with_filters(
     gm: GraphModule,
-    pattern: Callable[..., Value] | Graph | GraphModule,
-    replacement: Callable[..., Value] | Graph | GraphModule | None = None,
+    pattern: Callable[..., AnyValue] | Graph | GraphModule,
+    replacement: Callable[..., AnyValue] | Graph | GraphModule | None = None,
     match_filters: list[MatchFilter] | None = None,
     ignore_literals: bool = False,
     replacement_callback: MakeReplacement | None = None,

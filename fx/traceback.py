@@ -16,7 +16,7 @@ from typing import Final
 
 from .node import Node, map_arg
 from .recording.notes import NOTES, Notes
-from .use_def.values import Value
+from .use_def.values import AnyValue
 
 __all__ = [
     "annotate",
@@ -47,7 +47,7 @@ def has_preserved_node_meta() -> bool:
     return NOTES.get().preserved
 
 
-def get_current_meta() -> dict[str, Value]:
+def get_current_meta() -> dict[str, AnyValue]:
     """The notes that new nodes inherit.
 
     torch.fx: traceback.py, get_current_meta
@@ -100,7 +100,7 @@ def set_current_meta(
 
 
 @contextmanager
-def annotate(annotation_dict: dict[str, Value]) -> Iterator[None]:
+def annotate(annotation_dict: dict[str, AnyValue]) -> Iterator[None]:
     """Add entries to meta["custom"] of nodes recorded in this block.
 
     torch.fx: traceback.py, annotate

@@ -17,9 +17,9 @@ from fx.interpreter import Interpreter
 from fx.linked_list.namespace import Namespace
 from fx.passes.reinplace import reinplace
 from fx.subgraph_rewriter import replace_pattern
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
-Program = Callable[..., Value] | nn.Module
+Program = Callable[..., AnyValue] | nn.Module
 
 
 def names(candidates: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ def _compared(
     return f"the program gives {expected}, and fx makes it {result}"
 
 
-def _leaves(value: Value) -> list[Value]:
+def _leaves(value: AnyValue) -> list[AnyValue]:
     """What is in a result."""
     if isinstance(value, tuple | list):
         return [leaf for one in value for leaf in _leaves(one)]

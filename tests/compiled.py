@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 BACKENDS: Final = ("eager", "aot_eager")
 """Backends of torch.compile that need nothing besides torch."""
@@ -44,9 +44,9 @@ def step(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Step:
     before = {name: each.clone() for name, each in module.named_buffers()}
     parameters = dict(module.named_parameters())
     torch.manual_seed(0)
-    results: Value = pytree.tree_leaves(module(*inputs))
-    loss: Value = sum(each.float().square().mean() for each in results)
-    gradients: Value = torch.autograd.grad(
+    results: AnyValue = pytree.tree_leaves(module(*inputs))
+    loss: AnyValue = sum(each.float().square().mean() for each in results)
+    gradients: AnyValue = torch.autograd.grad(
         loss, list(parameters.values()), allow_unused=True
     )
     after = {name: each.clone() for name, each in module.named_buffers()}
@@ -65,7 +65,7 @@ def step(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Step:
 
 
 def compiled(
-    gm: Value, way: str, inputs: tuple[torch.Tensor, ...]
+    gm: AnyValue, way: str, inputs: tuple[torch.Tensor, ...]
 ) -> nn.Module:
     """A graph module, exported or compiled by a backend.
 
@@ -78,7 +78,7 @@ def compiled(
     if way == EXPORT:
         exported: nn.Module = torch.export.export(gm, inputs).module()
         return exported
-    made: Value = torch.compile(gm, backend=way, fullgraph=True)
+    made: AnyValue = torch.compile(gm, backend=way, fullgraph=True)
     return cast(nn.Module, made)
 
 
@@ -90,7 +90,7 @@ def compare(found: Step, expected: Step, *, exact: bool) -> None:
         expected: of eager execution.
         exact: to the last bit; otherwise what `assert_close` takes as equal.
     """
-    bounds: Value = {"rtol": 0, "atol": 0} if exact else {}
+    bounds: AnyValue = {"rtol": 0, "atol": 0} if exact else {}
     torch.testing.assert_close(found.results, expected.results, **bounds)
     torch.testing.assert_close(found.gradients, expected.gradients, **bounds)
     # A plain tensor of the network is a buffer of the graph module.

@@ -26,7 +26,7 @@ from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern_with_filters
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a program computes with: anything."""
 
 
@@ -233,7 +233,7 @@ def running() -> None:
 
     # fx.Interpreter
     class Shapes(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> Value:
+        def run_node(self, n: fx.Node) -> AnyValue:
             value = super().run_node(n)
             print(n.name, tuple(value.shape))
             return value
@@ -243,8 +243,8 @@ def running() -> None:
     # fx.Transformer
     class Tanh(fx.Transformer):
         def call_function(
-            self, target: Value, args: Value, kwargs: Value
-        ) -> Value:
+            self, target: AnyValue, args: AnyValue, kwargs: AnyValue
+        ) -> AnyValue:
             target = torch.tanh if target is torch.relu else target
             return super().call_function(target, args, kwargs)
 

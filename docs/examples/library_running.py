@@ -7,14 +7,14 @@ import torch
 import fx
 from fx.node import Target
 from fx.passes.shape_prop import ShapeProp
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.residual import Residual
 
 
 class Largest(fx.Interpreter):
     """Runs a module and prints the largest number of each value."""
 
-    def run_node(self, n: fx.Node) -> Value:
+    def run_node(self, n: fx.Node) -> AnyValue:
         value = super().run_node(n)
         if isinstance(value, torch.Tensor):
             print(f"  {n.name:7} at most {value.max().item():.2f}")
@@ -27,9 +27,9 @@ class Clipped(fx.Transformer):
     def call_function(
         self,
         target: Target,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         value = super().call_function(target, args, kwargs)
         return value.clamp(max=1) if target is torch.relu else value
 

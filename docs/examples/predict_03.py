@@ -6,10 +6,10 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, TraceError
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 
-def begin() -> tuple[Graph, Value]:
+def begin() -> tuple[Graph, AnyValue]:
     """A graph with the placeholder x, and a proxy for it."""
     graph = Graph()
     return graph, GraphAppendingTracer(graph).proxy(graph.placeholder("x"))

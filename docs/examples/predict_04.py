@@ -10,7 +10,7 @@ from torch import nn
 
 from fx.tracing.patching import Patches
 from fx.tracing.tracer import Tracer
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 
 def another_thread() -> None:
@@ -23,7 +23,7 @@ def another_thread() -> None:
             result = self.linear(torch.ones(2, 4))
             print(type(result).__name__)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             thread = threading.Thread(target=self.work)
             thread.start()
             thread.join()
@@ -33,10 +33,10 @@ def another_thread() -> None:
 
 
 def put_back() -> None:
-    def shout(original: Value) -> Value:
+    def shout(original: AnyValue) -> AnyValue:
         return lambda: original() + "!"
 
-    names: Value = {"a": lambda: "a", "b": lambda: "b"}
+    names: AnyValue = {"a": lambda: "a", "b": lambda: "b"}
     patches = Patches()
     patches.patch(names, ["a"], shout)
     patches.patch(names, ["a", "b"], shout)
@@ -52,7 +52,7 @@ def two_ways_to_call() -> None:
             super().__init__()
             self.linear = nn.Linear(4, 4)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             y = self.linear(x)
             return self.linear.forward(y)
 
@@ -66,7 +66,7 @@ def read_and_passed() -> None:
             self.scale = nn.Parameter(torch.ones(4))
             self.both = [self.scale, self.scale]
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             y = x * self.scale * self.scale
             return torch.cat([y, *self.both])
 
@@ -74,10 +74,10 @@ def read_and_passed() -> None:
 
 
 def kinds_of_call() -> None:
-    def half(x: Value) -> Value:
+    def half(x: AnyValue) -> AnyValue:
         return x / 2
 
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         noise = torch.rand(1)
         return half(x) + math.sqrt(16) + math.sqrt(x) + noise
 

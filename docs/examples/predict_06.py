@@ -12,7 +12,7 @@ from fx.node import Node, Target
 from fx.use_def.values import Argument
 from stages.residual import Residual
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a node computes: anything."""
 
 
@@ -20,8 +20,8 @@ class Neg(Interpreter):
     """Runs neg where a function relu is called."""
 
     def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         if target is torch.relu:
             target = torch.neg
         return super().call_function(target, args, kwargs)
@@ -38,7 +38,7 @@ def which_relu() -> None:
 class Watch(Interpreter):
     """Prints the name of each node that is run."""
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         print(n.name, end=" ")
         return super().run_node(n)
 
@@ -62,8 +62,8 @@ class Drop(Transformer):
     """Leaves relu out, and says what it is given."""
 
     def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         print(type(args[0]).__name__)
         if target is torch.relu:
             return args[0]

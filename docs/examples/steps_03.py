@@ -9,11 +9,11 @@ from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import GraphAppendingTracer, Proxy
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a program computes with: anything."""
 
 
-def program(a: Value, b: Value) -> Value:
+def program(a: AnyValue, b: AnyValue) -> AnyValue:
     """Plain Python; nothing here knows of proxies."""
     doubled = 2 * b
     return (a + doubled).relu()[0]
@@ -26,7 +26,7 @@ class Watching(GraphAppendingTracer):
         super().__init__(graph)
         self.film = film
 
-    def create_node(self, *args: Value, **kwargs: Value) -> Node:
+    def create_node(self, *args: AnyValue, **kwargs: AnyValue) -> Node:
         """Make the node, and take a shot of the graph with it."""
         node = super().create_node(*args, **kwargs)
         say = f"{node.op}: {node.name} is recorded, and a proxy of it returned."

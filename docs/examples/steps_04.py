@@ -13,7 +13,7 @@ from fx.node import Node
 from fx.tracing.tracer import Tracer
 from stages.residual import Residual
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a program passes to a call: anything."""
 
 SAY = {
@@ -35,7 +35,7 @@ class Watching(Tracer):
         self.film = film
         self.code = code_of(forward)
 
-    def create_node(self, *args: Value, **kwargs: Value) -> Node:
+    def create_node(self, *args: AnyValue, **kwargs: AnyValue) -> Node:
         """Make the node, and take a shot of the graph with it."""
         node = super().create_node(*args, **kwargs)
         at: Spot | str | None = frame_spot(self.code)

@@ -13,7 +13,7 @@ from fx.interpreter import Interpreter
 from fx.node import Node
 from stages.residual import Residual
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a node computes: anything."""
 
 SAY = {
@@ -32,7 +32,7 @@ class Watching(Interpreter):
         super().__init__(module)
         self.film = film
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Take a shot of what is known, then run the node."""
         self.shoot(f"Next: {n.name}. {SAY[n.op]}", n)
         return super().run_node(n)

@@ -14,7 +14,7 @@ from fx.node import Node
 from fx.tracing.tracer import Tracer
 from stages.residual import Residual
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a program passes to a call: anything."""
 
 SAY = {
@@ -45,7 +45,7 @@ class Watching(Tracer):
         super().__init__()
         self.spots: dict[str, Spot | str | None] = {}
 
-    def create_node(self, *args: Value, **kwargs: Value) -> Node:
+    def create_node(self, *args: AnyValue, **kwargs: AnyValue) -> Node:
         """Make the node, and note where forward is."""
         node = super().create_node(*args, **kwargs)
         spot: Spot | str | None = frame_spot(code_of(Residual.forward))

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import fx
 from docs.examples.noisy import noise, program
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def with_the_syntax_tree() -> None:
@@ -61,7 +61,7 @@ def with_the_dispatcher() -> None:
 
 
 def with_the_bytecode() -> None:
-    def show(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Value:
+    def show(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> AnyValue:
         print(gm.code.strip(), end="\n\n")
         return gm.forward
 

@@ -17,7 +17,7 @@ from fx.linked_list.ordered_graph import OrderedGraph
 
 from .tasks import TASKS
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What the reader's program has made."""
 
 PLACE: Final = "your program"
@@ -38,7 +38,7 @@ def play(source: str, task: str = "") -> str:
     lines = source.splitlines(keepends=True)
     linecache.cache[PLACE] = (len(source), None, lines, PLACE)
     said = io.StringIO()
-    names: dict[str, Value] = {"__name__": "__main__"}
+    names: dict[str, AnyValue] = {"__name__": "__main__"}
     error, problem = "", None
     with contextlib.redirect_stdout(said):
         try:
@@ -69,7 +69,9 @@ def _told(raised: Exception) -> str:
     return f"{where}{type(raised).__name__}: {raised}"
 
 
-def _graph(names: Mapping[str, Value]) -> tuple[list[dict[str, Value]], str]:
+def _graph(
+    names: Mapping[str, AnyValue],
+) -> tuple[list[dict[str, AnyValue]], str]:
     """The nodes of the last graph among a program's names, and its code."""
     for value in reversed([*names.values()]):
         if isinstance(value, GraphModule):
@@ -81,17 +83,17 @@ def _graph(names: Mapping[str, Value]) -> tuple[list[dict[str, Value]], str]:
         if isinstance(value, OrderedGraph):
             return [*map(_plain, value.nodes)], ""
         if type(value).__module__ == "tiny_fx" and hasattr(value, "nodes"):
-            tiny: Value = sys.modules["tiny_fx"]
+            tiny: AnyValue = sys.modules["tiny_fx"]
             return _tiny(tiny, value), tiny.code(value)
     return [], ""
 
 
-def _plain(node: Value) -> dict[str, Value]:
+def _plain(node: AnyValue) -> dict[str, AnyValue]:
     """A node that has a name and nothing else yet."""
     return {"name": node.name, "op": node.op, "does": "", "users": []}
 
 
-def _node(node: Value) -> dict[str, Value]:
+def _node(node: AnyValue) -> dict[str, AnyValue]:
     """What the page shows of a node."""
     named = [f"{key}={value}" for key, value in node.kwargs.items()]
     given = ", ".join([*map(str, node.args), *named])
@@ -105,7 +107,7 @@ def _node(node: Value) -> dict[str, Value]:
     }
 
 
-def _tiny(tiny: Value, graph: Value) -> list[dict[str, Value]]:
+def _tiny(tiny: AnyValue, graph: AnyValue) -> list[dict[str, AnyValue]]:
     """The nodes of a graph of the one-page fx, which keeps no users."""
     return [
         {
@@ -122,8 +124,8 @@ def _tiny(tiny: Value, graph: Value) -> list[dict[str, Value]]:
     ]
 
 
-def _given(tiny: Value, values: Value) -> list[Value]:
+def _given(tiny: AnyValue, values: AnyValue) -> list[AnyValue]:
     """The nodes in arguments."""
-    found: list[Value] = []
+    found: list[AnyValue] = []
     tiny.swap(values, tiny.Node, found.append)
     return found

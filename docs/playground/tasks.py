@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from fx.use_def.lint import problems
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What the reader's program has made."""
 
 
@@ -29,19 +29,19 @@ class Task:
 
     asked: str
     start: str
-    check: Callable[[Value], str]
+    check: Callable[[AnyValue], str]
 
-    def problem(self, names: Mapping[str, Value]) -> str:
+    def problem(self, names: Mapping[str, AnyValue]) -> str:
         """What is still wrong with what a program has made; "" if nothing."""
         if "graph" not in names:
             return "the program has no `graph` any more: keep that name"
         return self.check(names["graph"])
 
 
-def _in_order(*wanted: str) -> Callable[[Value], str]:
+def _in_order(*wanted: str) -> Callable[[AnyValue], str]:
     """Checks the names of the nodes."""
 
-    def check(graph: Value) -> str:
+    def check(graph: AnyValue) -> str:
         found = [node.name for node in graph.nodes]
         if found == [*wanted]:
             return ""
@@ -50,10 +50,10 @@ def _in_order(*wanted: str) -> Callable[[Value], str]:
     return check
 
 
-def _checked(check: Callable[[Value], str]) -> Callable[[Value], str]:
+def _checked(check: Callable[[AnyValue], str]) -> Callable[[AnyValue], str]:
     """Checks the invariants of a graph first."""
 
-    def both(graph: Value) -> str:
+    def both(graph: AnyValue) -> str:
         for problem in problems(graph):
             return f"lint finds: {problem.message}"
         return check(graph)
@@ -61,7 +61,7 @@ def _checked(check: Callable[[Value], str]) -> Callable[[Value], str]:
     return both
 
 
-def _calls(graph: Value) -> list[Value]:
+def _calls(graph: AnyValue) -> list[AnyValue]:
     """The targets of what a graph calls."""
     return [
         node.target
@@ -70,7 +70,7 @@ def _calls(graph: Value) -> list[Value]:
     ]
 
 
-def _gelu(graph: Value) -> str:
+def _gelu(graph: AnyValue) -> str:
     if torch.relu in _calls(graph):
         return "relu is still there: redirect its users, then erase it"
     if _calls(graph)[-1] not in (F.gelu,):
@@ -78,7 +78,7 @@ def _gelu(graph: Value) -> str:
     return ""
 
 
-def _scaled(graph: Value) -> str:
+def _scaled(graph: AnyValue) -> str:
     linear = next(node for node in graph.nodes if node.name == "linear")
     [scale, *more] = [*linear.users] or [None]
     if more or scale is None or scale.target is not operator.mul:
@@ -88,7 +88,7 @@ def _scaled(graph: Value) -> str:
     return ""
 
 
-def _without_add(graph: Value) -> str:
+def _without_add(graph: AnyValue) -> str:
     if operator.add in _calls(graph):
         return "add is still there: let relu take linear, then erase dead code"
     relu = next((n for n in graph.nodes if n.target is torch.relu), None)
@@ -97,14 +97,14 @@ def _without_add(graph: Value) -> str:
     return ""
 
 
-def _one_minus(graph: Value) -> str:
+def _one_minus(graph: AnyValue) -> str:
     for node in graph.nodes:
         if node.target is operator.sub and node.args[0] == 1:
             return ""
     return f"no sub(1, …) was recorded: the calls are {_named(graph)}"
 
 
-def _shape_and_view(graph: Value) -> str:
+def _shape_and_view(graph: AnyValue) -> str:
     ops = [(node.op, node.target) for node in graph.nodes]
     if ("call_function", getattr) not in ops:
         return "no attribute is fetched: an unused `x.shape` records nothing"
@@ -113,14 +113,14 @@ def _shape_and_view(graph: Value) -> str:
     return ""
 
 
-def _unpacked(graph: Value) -> str:
+def _unpacked(graph: AnyValue) -> str:
     found = _calls(graph).count(operator.getitem)
     if found == 2:
         return ""
     return f"two getitem are wanted, and there are {found}: {_named(graph)}"
 
 
-def _named(graph: Value) -> str:
+def _named(graph: AnyValue) -> str:
     """The calls of a graph, in words."""
     return ", ".join(getattr(t, "__name__", str(t)) for t in _calls(graph))
 

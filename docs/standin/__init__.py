@@ -18,9 +18,9 @@ from ._functions import FUNCTIONS
 from ._functions import arange as arange
 from ._functions import tensor as tensor
 from ._tensor import DTYPES
+from ._tensor import AnyValue as AnyValue
 from ._tensor import Size as Size
 from ._tensor import Tensor as Tensor
-from ._tensor import Value as Value
 from ._tensor import device as device
 from ._tensor import dtype as dtype
 from .torch_version import TorchVersion
@@ -35,10 +35,10 @@ class _Never:
 class _Names:
     """Names of torch that stand for nothing here, as `torch.Tag.core`."""
 
-    def __init__(self, **names: Value) -> None:
+    def __init__(self, **names: AnyValue) -> None:
         self.__dict__.update(names)
 
-    def __getattr__(self, name: str) -> Value:
+    def __getattr__(self, name: str) -> AnyValue:
         if name.startswith("__"):
             raise AttributeError(name)
         return _Names()

@@ -13,8 +13,8 @@ from functools import wraps
 from typing import Final
 
 from ._tensor import (
+    AnyValue,
     Tensor,
-    Value,
     asked,
     bool_,
     broadcast,
@@ -23,17 +23,17 @@ from ._tensor import (
     int64,
 )
 
-FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {}
+FUNCTIONS: Final[dict[str, Callable[..., AnyValue]]] = {}
 """The functions of torch, by name."""
 
 
 def overridable(
-    rule: Callable[..., Value], name: str = "", module: str = "torch"
-) -> Callable[..., Value]:
+    rule: Callable[..., AnyValue], name: str = "", module: str = "torch"
+) -> Callable[..., AnyValue]:
     """A function of torch that asks its arguments first."""
 
     @wraps(rule)
-    def function(*args: Value, **kwargs: Value) -> Value:
+    def function(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         found = asked(function, args, kwargs)
         return found[0] if found else rule(*args, **kwargs)
 
@@ -44,7 +44,7 @@ def overridable(
 
 def functional(
     *positional: str,
-) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+) -> Callable[[Callable[..., AnyValue]], Callable[..., AnyValue]]:
     """A function of torch.nn.functional written in Python.
 
     An argument is asked with all defaults filled in, as torch does it.
@@ -53,11 +53,11 @@ def functional(
         positional: the parameters that are handed over by position.
     """
 
-    def made(rule: Callable[..., Value]) -> Callable[..., Value]:
+    def made(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
         signature = inspect.signature(rule)
 
         @wraps(rule)
-        def function(*args: Value, **kwargs: Value) -> Value:
+        def function(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             given = dict(bound.arguments)
@@ -71,12 +71,12 @@ def functional(
     return made
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
+def shape_of(value: AnyValue) -> tuple[int, ...]:
     """The shape of an argument; () for a number."""
     return value.shape if isinstance(value, Tensor) else ()
 
 
-def dtype_of(*values: Value) -> dtype:
+def dtype_of(*values: AnyValue) -> dtype:
     """The type of a result: the highest, where fractions beat whole numbers."""
     tensors = [one.dtype for one in values if isinstance(one, Tensor)]
     kinds = tensors or [int64]
@@ -96,31 +96,31 @@ def known(dim: int, count: int) -> int:
     return dim % max(count, 1)
 
 
-def alike(input: Tensor, *args: Value, **kwargs: Value) -> Tensor:
+def alike(input: Tensor, *args: AnyValue, **kwargs: AnyValue) -> Tensor:
     """A result of the shape of the first argument."""
     return Tensor(input.shape, input.dtype)
 
 
-def joined(*args: Value, **kwargs: Value) -> Tensor:
+def joined(*args: AnyValue, **kwargs: AnyValue) -> Tensor:
     """A result of the shape that all arguments fit."""
     return Tensor(broadcast(*map(shape_of, args)), dtype_of(*args))
 
 
-def divided(input: Value, other: Value, **kwargs: Value) -> Tensor:
+def divided(input: AnyValue, other: AnyValue, **kwargs: AnyValue) -> Tensor:
     """As `joined`, with fractions."""
     kind = dtype_of(input, other)
     kind = kind if kind.is_floating_point else float32
     return Tensor(broadcast(shape_of(input), shape_of(other)), kind)
 
 
-def compared(input: Value, other: Value) -> Tensor:
+def compared(input: AnyValue, other: AnyValue) -> Tensor:
     """As `joined`, with yes or no for each number."""
     return Tensor(broadcast(shape_of(input), shape_of(other)), bool_)
 
 
 def reduced(
     input: Tensor,
-    dim: Value = None,
+    dim: AnyValue = None,
     keepdim: bool = False,
     *,
     dtype: dtype | None = None,
@@ -155,7 +155,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return Tensor(shape, dtype_of(input, other))
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, **more: Value) -> Tensor:
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, **more: AnyValue
+) -> Tensor:
     """A product and a sum."""
     return joined(input, matmul(mat1, mat2))
 
@@ -183,7 +185,7 @@ def stack(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
 
 
 def split(
-    tensor: Tensor, split_size_or_sections: Value, dim: int = 0
+    tensor: Tensor, split_size_or_sections: AnyValue, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Parts of a tensor."""
     at = known(dim, tensor.ndim)
@@ -201,7 +203,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-size // chunks), dim)
 
 
-def reshape(input: Tensor, *shape: Value) -> Tensor:
+def reshape(input: Tensor, *shape: AnyValue) -> Tensor:
     """The same numbers in another shape."""
     whole = shape[0] if shape and not isinstance(shape[0], int) else shape
     sizes, rest = list(whole), -math.prod(whole)
@@ -222,7 +224,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return Tensor(shape, input.dtype)
 
 
-def permute(input: Tensor, *dims: Value) -> Tensor:
+def permute(input: Tensor, *dims: AnyValue) -> Tensor:
     """Dimensions in another order."""
     order = dims[0] if dims and not isinstance(dims[0], int) else dims
     shape = [input.shape[known(d, input.ndim)] for d in order]
@@ -259,7 +261,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return Tensor(shape, input.dtype)
 
 
-def expand(input: Tensor, *sizes: Value) -> Tensor:
+def expand(input: Tensor, *sizes: AnyValue) -> Tensor:
     """As if repeated."""
     whole = sizes[0] if sizes and not isinstance(sizes[0], int) else sizes
     padded = [1] * (len(whole) - input.ndim) + list(input.shape)
@@ -271,9 +273,9 @@ def conv2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Value = 1,
-    padding: Value = 0,
-    dilation: Value = 1,
+    stride: AnyValue = 1,
+    padding: AnyValue = 0,
+    dilation: AnyValue = 1,
     groups: int = 1,
 ) -> Tensor:
     """A convolution of images."""
@@ -289,10 +291,10 @@ def conv2d(
 
 def pooled(
     sizes: Iterable[int],
-    kernel: Value,
-    stride: Value,
-    padding: Value = 0,
-    dilation: Value = 1,
+    kernel: AnyValue,
+    stride: AnyValue,
+    padding: AnyValue = 0,
+    dilation: AnyValue = 1,
 ) -> list[int]:
     """Sizes of an image after a window has passed over it."""
     pairs = [
@@ -305,19 +307,19 @@ def pooled(
     ]
 
 
-def where(condition: Tensor, input: Value, other: Value) -> Tensor:
+def where(condition: Tensor, input: AnyValue, other: AnyValue) -> Tensor:
     """One of two values for each number."""
     shapes = map(shape_of, (condition, input, other))
     return Tensor(broadcast(*shapes), dtype_of(input, other))
 
 
-def made(*size: Value, dtype: dtype = float32, **more: Value) -> Tensor:
+def made(*size: AnyValue, dtype: dtype = float32, **more: AnyValue) -> Tensor:
     """A new tensor of a shape."""
     whole = size[0] if size and not isinstance(size[0], int) else size
     return Tensor(whole, dtype)
 
 
-def tensor(data: Value, *, dtype: dtype | None = None) -> Tensor:
+def tensor(data: AnyValue, *, dtype: dtype | None = None) -> Tensor:
     """A new tensor with the shape of nested lists."""
     shape, inner = list[int](), data
     while isinstance(inner, (list, tuple)):
@@ -408,14 +410,14 @@ def _give_methods() -> None:
         setattr(Tensor, name, property(t))
 
 
-def _method(name: str, rule: Callable[..., Value]) -> None:
+def _method(name: str, rule: Callable[..., AnyValue]) -> None:
     """Give tensors a method."""
     made = overridable(rule, name, "torch._tensor")
     made.__qualname__ = f"Tensor.{name}"
     setattr(Tensor, name, made)
 
 
-def _turned(method: Callable[..., Value]) -> Callable[..., Value]:
+def _turned(method: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """A method with its two arguments exchanged."""
     return lambda self, other: method(other, self)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """Whatever the traced program computes with."""
 
 
@@ -64,7 +64,7 @@ class Size(tuple[int, ...]):
         return f"torch.Size({list(self)})"
 
 
-def overrides(values: Iterable[Value]) -> Iterator[Value]:
+def overrides(values: Iterable[AnyValue]) -> Iterator[AnyValue]:
     """The arguments, also in lists, whose class wants to be asked."""
     for value in values:
         if isinstance(value, (list, tuple)):
@@ -76,10 +76,10 @@ def overrides(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def asked(
-    function: Callable[..., Value],
-    args: tuple[Value, ...],
-    kwargs: Mapping[str, Value],
-) -> tuple[Value] | None:
+    function: Callable[..., AnyValue],
+    args: tuple[AnyValue, ...],
+    kwargs: Mapping[str, AnyValue],
+) -> tuple[AnyValue] | None:
     """What an argument's class makes of a call; None if no argument has one."""
     for value in overrides((*args, *kwargs.values())):
         kind = type(value)
@@ -107,11 +107,11 @@ class Tensor:
     @classmethod
     def __torch_function__(
         cls,
-        function: Callable[..., Value],
+        function: Callable[..., AnyValue],
         types: Iterable[type],
-        args: tuple[Value, ...] = (),
-        kwargs: Mapping[str, Value] | None = None,
-    ) -> Value:
+        args: tuple[AnyValue, ...] = (),
+        kwargs: Mapping[str, AnyValue] | None = None,
+    ) -> AnyValue:
         """What torch does by default: call the function."""
         return function(*args, **(kwargs or {}))
 
@@ -128,14 +128,14 @@ class Tensor:
         """How many numbers it has."""
         return self.shape.numel()
 
-    def size(self, dim: int | None = None) -> Value:
+    def size(self, dim: int | None = None) -> AnyValue:
         """The shape, or the size of one dimension."""
         return self.shape if dim is None else self.shape[dim]
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[AnyValue]:
         return (self[i] for i in range(len(self)))
 
     def __hash__(self) -> int:
@@ -156,15 +156,15 @@ class Tensor:
     def __int__(self) -> int:
         self._no_data()
 
-    def item(self) -> Value:
+    def item(self) -> AnyValue:
         """Its only number, which is not known here."""
         self._no_data()
 
-    def tolist(self) -> Value:
+    def tolist(self) -> AnyValue:
         """Its numbers, which are not known here."""
         self._no_data()
 
-    def __getitem__(self, index: Value) -> Tensor:
+    def __getitem__(self, index: AnyValue) -> Tensor:
         if found := asked(Tensor.__getitem__, (self, index), {}):
             return found[0]  # type: ignore[no-any-return]
         return Tensor(taken(self.shape, index), self.dtype)
@@ -173,7 +173,7 @@ class Tensor:
         return f"tensor(shape={list(self.shape)}, dtype={self.dtype})"
 
 
-def taken(shape: tuple[int, ...], index: Value) -> list[int]:
+def taken(shape: tuple[int, ...], index: AnyValue) -> list[int]:
     """The shape of what an index takes."""
     indices = list(index) if isinstance(index, tuple) else [index]
     if not any(one is ... for one in indices):

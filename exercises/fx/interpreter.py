@@ -35,7 +35,7 @@ from .tracing.tracer import Tracer
 from .use_def.dotted_path import MISSING, walk
 from .use_def.errors import refuse_torchs
 from .use_def.lint import last_users
-from .use_def.values import LEAVES, Argument, Value
+from .use_def.values import LEAVES, AnyValue, Argument
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -88,12 +88,12 @@ class Interpreter:
         self.module: nn.Module = module
         self.submodules: dict[str, nn.Module] = dict(module.named_modules())
         self.graph: Graph = _graph_of(module) if graph is None else graph
-        self.env: dict[Node, Value] = {}
+        self.env: dict[Node, AnyValue] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
-        self.args_iter: Iterator[Value] = iter(())
-        self._keywords: dict[str, Value] = {}
+        self.args_iter: Iterator[AnyValue] = iter(())
+        self._keywords: dict[str, AnyValue] = {}
 
     @cached_property
     def user_to_last_uses(self) -> dict[Node, list[Node]]:
@@ -118,11 +118,11 @@ class Interpreter:
 
     def run(
         self,
-        *args: Value,
-        initial_env: dict[Node, Value] | None = None,
+        *args: AnyValue,
+        initial_env: dict[Node, AnyValue] | None = None,
         enable_io_processing: bool = True,
-        **kwargs: Value,
-    ) -> Value:
+        **kwargs: AnyValue,
+    ) -> AnyValue:
         """Run the graph and return the value of its output.
 
         Args:
@@ -151,7 +151,7 @@ class Interpreter:
             return self.graph.process_outputs(result)
         return result
 
-    def boxed_run(self, args_list: list[Value]) -> Value:
+    def boxed_run(self, args_list: list[AnyValue]) -> AnyValue:
         """Run with inputs from a list, which is emptied.
 
         Afterwards only the interpreter holds the inputs, so that each can be
@@ -175,7 +175,9 @@ class Interpreter:
         args_list.clear()
         return self.run(initial_env=env)
 
-    def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> None:
+    def _bind(
+        self, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
+    ) -> None:
         """Keep the inputs for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
         if self._overrides("placeholder"):
@@ -202,11 +204,11 @@ class Interpreter:
                     f"placeholder takes; they are {known}"
                 )
 
-    def _run_nodes(self) -> Value:
+    def _run_nodes(self) -> AnyValue:
         """Run the nodes in order, and return the value of the output."""
         raise NotImplementedError("stage 06: Interpreter._run_nodes")
 
-    def _step(self) -> Callable[[Node], Value]:
+    def _step(self) -> Callable[[Node], AnyValue]:
         """What the run calls for each node: `run_node`, or what does the same.
 
         If `run_node` and `_set_current_node` are not overridden and no notes
@@ -223,7 +225,7 @@ class Interpreter:
         method = getattr(self, name)
         return getattr(method, "__func__", None) is not vars(Interpreter)[name]
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node and return its value.
 
         Nodes that are recorded meanwhile inherit the meta of this one, and
@@ -247,7 +249,7 @@ class Interpreter:
         pass_name = f"Interpreter_{type(self).__name__}"
         return fx_traceback.set_current_meta(node, pass_name)
 
-    def _call(self, n: Node) -> Value:
+    def _call(self, n: Node) -> AnyValue:
         """Call the method of a node's opcode with the values of its arguments.
 
         Args:
@@ -272,7 +274,9 @@ class Interpreter:
 
     # -- one method for each opcode ----------------------------------------
 
-    def placeholder(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def placeholder(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """The next input; `*rest` takes all remaining ones, as a list.
 
         `**options` takes the keywords that are left, as a dict.
@@ -303,14 +307,18 @@ class Interpreter:
             "not passed in!"
         )
 
-    def get_attr(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def get_attr(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """The value of the module's attribute at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.get_attr
         """
         return self.fetch_attr(str(target))
 
-    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_function(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """The result of calling a function.
 
         torch.fx: interpreter.py, Interpreter.call_function
@@ -319,21 +327,25 @@ class Interpreter:
             raise AssertionError("target should not be a string")
         return target(*args, **kwargs)
 
-    def call_method(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_method(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """The result of calling a method of `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.call_method
         """
         return getattr(args[0], str(target))(*args[1:], **kwargs)
 
-    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_module(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """The result of calling the submodule at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.call_module
         """
         return self.fetch_attr(str(target))(*args, **kwargs)
 
-    def output(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def output(self, target: Target, args: Args, kwargs: AnyValue) -> AnyValue:
         """What the graph returns: `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.output
@@ -342,7 +354,7 @@ class Interpreter:
 
     # -- fetching ----------------------------------------------------------
 
-    def fetch_attr(self, target: str) -> Value:
+    def fetch_attr(self, target: str) -> AnyValue:
         """The attribute at a dotted path of the module.
 
         Raises:
@@ -355,14 +367,14 @@ class Interpreter:
 
     def fetch_args_kwargs_from_env(
         self, n: Node
-    ) -> tuple[tuple[Value, ...], dict[str, Value]]:
+    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
         """The arguments of `n`, each node replaced by its value.
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
         """
         if self._overrides("map_nodes_to_values"):
-            mapped: Value = self.map_nodes_to_values(n.args, n)
-            named: Value = self.map_nodes_to_values(n.kwargs, n)
+            mapped: AnyValue = self.map_nodes_to_values(n.args, n)
+            named: AnyValue = self.map_nodes_to_values(n.kwargs, n)
             return mapped, named
         env = self.env
         args = []
@@ -373,7 +385,7 @@ class Interpreter:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
-        kwargs: dict[str, Value] = {}
+        kwargs: dict[str, AnyValue] = {}
         if n._kwargs:
             for key, arg in n._kwargs.items():
                 leaf = type(arg) in LEAVES
@@ -454,7 +466,7 @@ class _Recorder(Tracer):
         """Every module: the graph's call_module nodes stay what they are."""
         return True
 
-    def _state_node(self, a: Value) -> Node | None:
+    def _state_node(self, a: AnyValue) -> Node | None:
         """A get_attr node for what the module has; a constant else."""
         unknown = isinstance(a, nn.Parameter) and self._tensor_path(a) is None
         return None if unknown else super()._state_node(a)
@@ -466,7 +478,7 @@ class _Recorder(Tracer):
         args: Args,
         kwargs: dict[str, Argument],
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Add a node, with name, type and meta of the node that it repeats."""
         old = self.running
@@ -531,12 +543,14 @@ class Transformer(Interpreter):
         """
         raise NotImplementedError("stage 06: Transformer.transform")
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node, and tell the recorder which."""
         self._recorder.running = n
         return super().run_node(n)
 
-    def placeholder(self, target: Target, args: Args, kwargs: Value) -> Proxy:
+    def placeholder(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> Proxy:
         """A proxy of a new placeholder with the same default.
 
         torch.fx: interpreter.py, Transformer.placeholder
@@ -544,14 +558,16 @@ class Transformer(Interpreter):
         node = self.tracer.create_node("placeholder", target, args, {})
         return self.tracer.proxy(node)
 
-    def get_attr(self, target: Target, args: Args, kwargs: Value) -> Proxy:
+    def get_attr(self, target: Target, args: Args, kwargs: AnyValue) -> Proxy:
         """A proxy of a new get_attr node.
 
         torch.fx: interpreter.py, Transformer.get_attr
         """
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_module(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A proxy of a new call of the same submodule.
 
         torch.fx: interpreter.py, Transformer.call_module
@@ -559,7 +575,9 @@ class Transformer(Interpreter):
         self.fetch_attr(str(target))
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
-    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_function(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A proxy of a new call of the same function.
 
         torch.fx: interpreter.py, Transformer.call_function

@@ -39,7 +39,7 @@ from .torch_private.overloads import HigherOrderOperator
 from .use_def.arguments import constructed, parts
 from .use_def.dead_code import has_side_effect
 from .use_def.errors import refuse_torchs
-from .use_def.values import LEAVES, Argument, Recorded, Value, base_types
+from .use_def.values import LEAVES, AnyValue, Argument, ProxyBase, base_types
 
 __all__ = [
     "Attribute",
@@ -94,8 +94,8 @@ class TracerBase:
     """Of fx.operator_schemas; `import fx` puts it here."""
     _held: tuple[type, ...] = (*base_types, enum.Enum, HigherOrderOperator)
     scope: Scope
-    module_stack: OrderedDict[str, tuple[str, Value]]
-    node_name_to_scope: dict[str, tuple[str, Value]]
+    module_stack: OrderedDict[str, tuple[str, AnyValue]]
+    node_name_to_scope: dict[str, tuple[str, AnyValue]]
 
     def __init__(self) -> None:
         """Begin at the root, outside of all modules."""
@@ -107,10 +107,10 @@ class TracerBase:
         self,
         kind: Opcode,
         target: Target,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
         """Record an operation and return a proxy for its result.
@@ -140,7 +140,7 @@ class TracerBase:
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Add a node to the graph, with notes about where it was recorded.
 
@@ -188,7 +188,7 @@ class TracerBase:
         """
         return Proxy(node, self)
 
-    def create_arg(self, a: Value) -> Argument:
+    def create_arg(self, a: AnyValue) -> Argument:
         """Turn a value of the user's code into what a node can hold.
 
         Proxies become their nodes, containers are rebuilt with each item
@@ -208,7 +208,7 @@ class TracerBase:
         """
         raise NotImplementedError("stage 03: TracerBase.create_arg")
 
-    def lower_other(self, a: Value) -> Argument:
+    def create_other_arg(self, a: AnyValue) -> Argument:
         """Do what `create_arg` does, for types that it does not name.
 
         They are subclasses of those that it names, tensors and dataclasses.
@@ -221,7 +221,7 @@ class TracerBase:
             return lowered
         if isinstance(a, tuple):  # a subclass of it, named or not
             items = [self.create_arg(item) for item in a]
-            make: Callable[..., Argument] = cast("Value", type(a))
+            make: Callable[..., Argument] = cast("AnyValue", type(a))
             return make(*items) if hasattr(a, "_fields") else make(items)
         if isinstance(a, list):
             return [self.create_arg(item) for item in a]
@@ -249,7 +249,7 @@ class TracerBase:
         """
         raise TraceError(errors.condition(obj))
 
-    def iter(self, obj: Proxy) -> Iterator[Value]:
+    def iter(self, obj: Proxy) -> Iterator[AnyValue]:
         """What iterating over a proxy gives; unknown, so a TraceError.
 
         Override this if the tracer knows more.
@@ -258,7 +258,7 @@ class TracerBase:
         """
         raise TraceError(errors.iteration(obj))
 
-    def keys(self, obj: Proxy) -> Value:
+    def keys(self, obj: Proxy) -> AnyValue:
         """What `proxy.keys()`, and so `**proxy`, gives: a recorded call.
 
         Override this to return the keys, if the tracer knows them.
@@ -272,7 +272,7 @@ CONSTANTS: Final = LEAVES - {torch.Tensor}
 """Exact types of values that a node holds as they are, in every graph."""
 
 
-def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
+def _lower_dict(tracer: TracerBase, a: dict[AnyValue, AnyValue]) -> Argument:
     """A dict with the same keys, which must not hold a proxy."""
     lowered = {}
     for key, value in a.items():
@@ -316,7 +316,7 @@ class Scope:
     torch.fx: proxy.py, Scope
     """
 
-    def __init__(self, module_path: str, module_type: Value) -> None:
+    def __init__(self, module_path: str, module_type: AnyValue) -> None:
         """Make a scope of a path and a class."""
         self.module_path = module_path
         self.module_type = module_type
@@ -348,10 +348,10 @@ class ScopeContextManager:
 # -- the magic methods -----------------------------------------------------
 
 
-def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
+def _records(function: Callable[..., AnyValue]) -> Callable[..., Proxy]:
     """A method that records `function(self, …)`."""
 
-    def method(*args: Value, **kwargs: Value) -> Proxy:
+    def method(*args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Record `function` with the operands, of which the first is self."""
         raise NotImplementedError("stage 03: _records.method")
 
@@ -359,10 +359,10 @@ def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
     return method
 
 
-def _reflects(function: Callable[..., Value]) -> Callable[..., Proxy]:
+def _reflects(function: Callable[..., AnyValue]) -> Callable[..., Proxy]:
     """A method that records `function(other, self)`."""
 
-    def method(self: Proxy, other: Value) -> Proxy:
+    def method(self: Proxy, other: AnyValue) -> Proxy:
         """Record `function`; Python passes the operands the other way round."""
         raise NotImplementedError("stage 03: _reflects.method")
 
@@ -382,18 +382,18 @@ if TYPE_CHECKING:
         are those for which a Proxy gives something other than a tensor does.
         """
 
-        __eq__: Value
-        __ne__: Value
-        __pos__: Value
-        __neg__: Value
-        __abs__: Value
-        __pow__: Value
-        __rtruediv__: Value
-        shape: Value
-        ndim: Value
+        __eq__: AnyValue
+        __ne__: AnyValue
+        __pos__: AnyValue
+        __neg__: AnyValue
+        __abs__: AnyValue
+        __pow__: AnyValue
+        __rtruediv__: AnyValue
+        shape: AnyValue
+        ndim: AnyValue
 
 else:
-    _Like = Recorded
+    _Like = ProxyBase
 
 
 class Assigned:
@@ -408,7 +408,7 @@ class Assigned:
         """Learn which attribute of which class it is."""
         self._module, self._name = owner.__module__, name
 
-    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
+    def __get__(self, proxy: Proxy | None, owner: type) -> AnyValue:
         """What the proxy itself has under the name, or an Attribute.
 
         Of the class it is this object, as `inspect.getmembers` asks for it.
@@ -420,7 +420,7 @@ class Assigned:
             return attributes[self._name]
         return proxy.__getattr__(self._name)
 
-    def __set__(self, proxy: Proxy, value: Value) -> None:
+    def __set__(self, proxy: Proxy, value: AnyValue) -> None:
         """Record the assignment."""
         if type(proxy).__module__ != self._module:
             vars(proxy)[self._name] = value
@@ -481,13 +481,13 @@ class Proxy(_Like):
         """
         return Attribute(self, name)
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
+    def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Record a call of the value itself."""
         return self.tracer.create_proxy(
             "call_method", "__call__", (self, *args), kwargs
         )
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[AnyValue]:
         """The items, if the code says how many there are: `a, b = x`."""
         raise NotImplementedError("stage 03: Proxy.__iter__")
 
@@ -503,24 +503,24 @@ class Proxy(_Like):
             f"at module scope\n  len({self}) is in\n  {frames.where()}"
         )
 
-    def keys(self) -> Value:
+    def keys(self) -> AnyValue:
         """What `**proxy` asks for: see `TracerBase.keys`."""
         return self.tracer.keys(self)
 
     __array_priority__ = 1000  # a tensor's, for which NumPy's numbers yield
 
     @property
-    def __array_struct__(self) -> Value:
+    def __array_struct__(self) -> AnyValue:
         """Refuse: NumPy asks for it to compute with the value."""
         raise TraceError(errors.numpy(self))
 
     @classmethod
     def __torch_function__(
         cls,
-        orig_method: Callable[..., Value],
+        orig_method: Callable[..., AnyValue],
         types: Sequence[type],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        args: tuple[AnyValue, ...] = (),
+        kwargs: dict[str, AnyValue] | None = None,
     ) -> Proxy:
         """Record a call of torch that has a proxy among its arguments.
 
@@ -538,11 +538,11 @@ class Proxy(_Like):
         """
         raise NotImplementedError("stage 03: Proxy.__torch_function__")
 
-    def __setstate__(self, state: dict[str, Value]) -> None:
+    def __setstate__(self, state: dict[str, AnyValue]) -> None:
         """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> Proxy:
+    def __deepcopy__(self, memo: dict[int, AnyValue]) -> Proxy:
         """A proxy of a copied node; what cannot be copied is shared.
 
         While the code that made the proxy is traced, its deepcopy is recorded.
@@ -636,11 +636,11 @@ class Attribute(Proxy):
         self.attr: str = attr
         self.tracer: TracerBase = root.tracer
 
-    def __getattr__(self, name: str) -> Value:
+    def __getattr__(self, name: str) -> AnyValue:
         """Make the node when it is first asked for."""
         raise NotImplementedError("stage 03: Attribute.__getattr__")
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
+    def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Record a method call."""
         raise NotImplementedError("stage 03: Attribute.__call__")
 
@@ -710,7 +710,7 @@ def assert_fn(x: object) -> None:
 # -- calls of torch --------------------------------------------------------
 
 
-def proxies_in(values: Iterable[Value], *, fields: bool) -> list[Proxy]:
+def proxies_in(values: Iterable[AnyValue], *, fields: bool) -> list[Proxy]:
     """The proxies in some values, at any depth, from left to right.
 
     Args:
@@ -730,7 +730,7 @@ def proxies_in(values: Iterable[Value], *, fields: bool) -> list[Proxy]:
 
 
 def _common_tracer(
-    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
+    function: object, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
     values = (*args, *kwargs.values()) if kwargs else args
@@ -746,6 +746,6 @@ def _common_tracer(
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_tensor_method(function: Callable[..., Value]) -> bool:
+def _is_tensor_method(function: Callable[..., AnyValue]) -> bool:
     """Whether torch calls it as a method or property of a tensor."""
     return bool(torch.overrides.is_tensor_method_or_property(function))

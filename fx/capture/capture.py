@@ -37,15 +37,15 @@ from ..torch_private.fake_tensors import (
 )
 from ..torch_private.overloads import OpOverload
 from ..tracing.state import STORED
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
-Args: TypeAlias = tuple[Value, ...]
+Args: TypeAlias = tuple[AnyValue, ...]
 """What a call gives by position."""
 
-Kwargs: TypeAlias = dict[str, Value]
+Kwargs: TypeAlias = dict[str, AnyValue]
 """What a call gives by keyword."""
 
-OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
+OwnedTensors: TypeAlias = dict[int, tuple[str, AnyValue]]
 """id of a tensor -> its path in the captured module, and the tensor."""
 
 _PREFIXES: Final[tuple[tuple[type[object], str], ...]] = (
@@ -64,7 +64,7 @@ MAX_ELEMENTS: Final = 1
 """How many elements a constant may have, so that `item()` works."""
 
 
-class Guards:
+class CaptureGuards:
     """Told of each tensor, and asked for numbers; here none is constant.
 
     Data may leave a tensor without an operator, and a number that Python has
@@ -75,26 +75,26 @@ class Guards:
     def __init__(self, known: Container[int]) -> None:
         """Begin; `known` has the identities of tensors that nodes have made."""
 
-    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> AnyValue:
         """What an operator reads out of tensors, or a RuntimeError."""
         raise value_read(func)
 
     def fold(
-        self, func: OpOverload, args: Args, kwargs: Kwargs, result: Value
-    ) -> Value:
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: AnyValue
+    ) -> AnyValue:
         """The result of an operator, if it is the same in each run."""
         return None
 
-    def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
+    def made(self, tensor: torch.Tensor, node: Node, value: AnyValue) -> None:
         """A tensor is the value of a node; `value` is its constant, or None."""
 
     def gone(self, key: int) -> None:
         """A tensor of this identity has died."""
 
-    def fetched(self, value: Value) -> None:
+    def fetched(self, value: AnyValue) -> None:
         """A value that no node has made becomes an attribute."""
 
-    def varies(self, value: Value) -> bool:
+    def varies(self, value: AnyValue) -> bool:
         """Whether a value is the tensor of a node, and not constant."""
         return False
 
@@ -124,7 +124,7 @@ class Capture(GraphAppendingTracer):
         self,
         owned: OwnedTensors,
         mode: FakeTensorMode | None = None,
-        guards: type[Guards] = Guards,
+        guards: type[CaptureGuards] = CaptureGuards,
     ) -> None:
         """Begin with an empty graph.
 
@@ -134,12 +134,12 @@ class Capture(GraphAppendingTracer):
             guards: makes `constants`.
         """
         super().__init__(Graph())
-        self.attributes: dict[str, Value] = {}
+        self.attributes: dict[str, AnyValue] = {}
         self._owned = owned
         self._taken = {path for path, _ in owned.values()}
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
-        self.constants: Guards = guards(self._known)
+        self.constants: CaptureGuards = guards(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
@@ -155,7 +155,7 @@ class Capture(GraphAppendingTracer):
 
     # -- one operator ------------------------------------------------------
 
-    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> AnyValue:
         """Run an operator, add its node, and bind the result to the node.
 
         An operator that raises leaves no node, nor do its arguments. One that
@@ -197,7 +197,7 @@ class Capture(GraphAppendingTracer):
         self.bind(result, node, constant)
         return result
 
-    def _call(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+    def _call(self, func: OpOverload, args: Args, kwargs: Kwargs) -> AnyValue:
         """Call an operator; in fake mode without data."""
         if self._mode is None or func is _LIFT:
             return func(*args, **kwargs)
@@ -215,7 +215,9 @@ class Capture(GraphAppendingTracer):
                 "tracing_mode='real', which fixes the shape of this one run."
             ) from raised
 
-    def bind(self, value: Value, node: Node, constant: Value = None) -> Value:
+    def bind(
+        self, value: AnyValue, node: Node, constant: AnyValue = None
+    ) -> AnyValue:
         """Note that a value is the value of `node`, and describe it in meta.
 
         Args:
@@ -257,7 +259,7 @@ class Capture(GraphAppendingTracer):
         """Whether the tensor is the value of a node."""
         return id(tensor) in self._known
 
-    def _describe(self, value: torch.Tensor, node: Node) -> Value:
+    def _describe(self, value: torch.Tensor, node: Node) -> AnyValue:
         """Fill the meta of a tensor's node.  Returns the tensor as a fake."""
         fake = self._fake(value)
         node.meta["val"] = fake
@@ -283,7 +285,7 @@ class Capture(GraphAppendingTracer):
 
     # -- arguments ---------------------------------------------------------
 
-    def create_arg(self, a: Value) -> Argument:
+    def create_arg(self, a: AnyValue) -> Argument:
         """Turn an argument of an operator into an argument of its node.
 
         A tensor becomes the node whose value it is, or a new get_attr node.
@@ -302,7 +304,7 @@ class Capture(GraphAppendingTracer):
             return self.create_node("call_function", type(a), items, {})
         return TracerBase.create_arg(self, a)
 
-    def _fetch(self, value: Value) -> Node:
+    def _fetch(self, value: AnyValue) -> Node:
         """A new get_attr node for a value that no node has made."""
         if isinstance(value, FakeTensor):
             raise RuntimeError(
@@ -322,14 +324,14 @@ class Capture(GraphAppendingTracer):
             self._describe(value, node)
         return node
 
-    def _fresh_path(self, value: Value) -> str:
+    def _fresh_path(self, value: AnyValue) -> str:
         """The first of _tensor_constant0, … that is not taken."""
         prefix = next(p for kind, p in _PREFIXES if isinstance(value, kind))
         paths = (f"{prefix}{number}" for number in self._counts[prefix])
         return next(path for path in paths if path not in self._taken)
 
 
-def to_fake(mode: FakeTensorMode, value: Value) -> Value:
+def to_fake(mode: FakeTensorMode, value: AnyValue) -> AnyValue:
     """A real tensor as a fake one; another value as it is."""
     if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
         with unset_fake_temporarily():

@@ -34,10 +34,10 @@ from ..tracing.patching import TRACES
 from ..tracing.torch_marks import is_torchs
 from ..tracing.tracer import leaf_call
 from ..tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ..use_def.values import Value
-from .capture import MAX_ELEMENTS, Args, Guards, Kwargs, value_read
+from ..use_def.values import AnyValue
+from .capture import MAX_ELEMENTS, Args, CaptureGuards, Kwargs, value_read
 
-refer: Final[Callable[[object], Value]] = StorageWeakRef
+refer: Final[Callable[[object], AnyValue]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ else:
 class ReadMode(FunctionMode):
     """Refuses what takes data out of a tensor and runs no operator for it."""
 
-    def __init__(self, varies: Callable[[Value], bool]) -> None:
+    def __init__(self, varies: Callable[[AnyValue], bool]) -> None:
         """Make a mode.
 
         Args:
@@ -63,11 +63,11 @@ class ReadMode(FunctionMode):
 
     def __torch_function__(
         self,
-        func: Callable[..., Value],
+        func: Callable[..., AnyValue],
         types: tuple[type, ...],
         args: Args = (),
         kwargs: Kwargs | None = None,
-    ) -> Value:
+    ) -> AnyValue:
         """Call a function of torch, unless it reads what may change."""
         kwargs = kwargs or {}
         read = _READ.get(func)
@@ -78,9 +78,11 @@ class ReadMode(FunctionMode):
         return func(*args, **kwargs)
 
 
-_SET_DATA: Final[Value] = vars(torch.Tensor.__base__)["data"].__set__
+_SET_DATA: Final[AnyValue] = vars(torch.Tensor.__base__)["data"].__set__
 
-_READ: Final[dict[Callable[..., Value], Callable[[Args, Kwargs], Value]]] = {
+_READ: Final[
+    dict[Callable[..., AnyValue], Callable[[Args, Kwargs], AnyValue]]
+] = {
     **dict.fromkeys(
         (
             torch.Tensor.__array__,
@@ -143,7 +145,7 @@ class _Claim(NamedTuple):
     may share storage only with others that were.
     """
 
-    storage: Value
+    storage: AnyValue
     maker: Node | None
 
 
@@ -155,11 +157,11 @@ class _Constant(NamedTuple):
         storage: identifies the storage of the captured tensor.
     """
 
-    value: Value
+    value: AnyValue
     storage: object
 
 
-class Constants(dict[int, _Constant], Guards):
+class Constants(dict[int, _Constant], CaptureGuards):
     """The constants among the tensors of a capture, by their identities."""
 
     def __init__(self, known: Container[int]) -> None:
@@ -172,7 +174,7 @@ class Constants(dict[int, _Constant], Guards):
         self._known = known
         self._claims: dict[int, _Claim] = {}
 
-    def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
+    def made(self, tensor: torch.Tensor, node: Node, value: AnyValue) -> None:
         """Note the constant value of a tensor; None if it is not constant."""
         self._claim(tensor, node)
         if value is not None:
@@ -184,7 +186,7 @@ class Constants(dict[int, _Constant], Guards):
         """Forget a tensor that nobody has any more."""
         self.pop(key, None)
 
-    def fetched(self, value: Value) -> None:
+    def fetched(self, value: AnyValue) -> None:
         """Refuse a tensor in the memory of what a node has made.
 
         Raises:
@@ -201,7 +203,7 @@ class Constants(dict[int, _Constant], Guards):
                 "an argument."
             )
 
-    def _claim(self, value: Value, maker: Node | None) -> Node | None:
+    def _claim(self, value: AnyValue, maker: Node | None) -> Node | None:
         """The node that has made a tensor's memory, if any has.
 
         It is noted that `maker` has, unless another node is noted; None for
@@ -220,11 +222,11 @@ class Constants(dict[int, _Constant], Guards):
             self._claims[place] = claim
         return claim.maker
 
-    def varies(self, value: Value) -> bool:
+    def varies(self, value: AnyValue) -> bool:
         """Whether a value is the tensor of a node, and not constant."""
         return id(value) in self._known and id(value) not in self
 
-    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> AnyValue:
         """What an operator computes from constants: `item` reads a number.
 
         Raises:
@@ -233,7 +235,7 @@ class Constants(dict[int, _Constant], Guards):
         if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
             raise value_read(func)
 
-        def value(leaf: Value) -> Value:
+        def value(leaf: AnyValue) -> AnyValue:
             constant = self.get(id(leaf))
             return leaf if constant is None else constant.value
 
@@ -242,8 +244,8 @@ class Constants(dict[int, _Constant], Guards):
             return func(*args, **kwargs)
 
     def fold(
-        self, func: OpOverload, args: Args, kwargs: Kwargs, result: Value
-    ) -> Value:
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: AnyValue
+    ) -> AnyValue:
         """Compute the result of an operator from the constants it takes.
 
         An operator that writes ends the constants in the memory it writes.
@@ -282,7 +284,7 @@ class Constants(dict[int, _Constant], Guards):
                 del self[key]
 
 
-def _is_small(value: Value) -> bool:
+def _is_small(value: AnyValue) -> bool:
     """Whether all tensors in a result are small enough to be constants."""
     leaves = pytree.tree_leaves(value)
     return all(
@@ -320,17 +322,17 @@ class Capturing:
                 TRACES.patch(namespace, [name], _warning)
 
 
-def _warning(called: Callable[..., Value]) -> Callable[..., Value]:
+def _warning(called: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """A replacement of a leaf function, for captures and for traces.
 
     It also does what a trace of another thread needs, because a place is
     patched only once.
     """
     original = original_of(called)
-    in_trace: Final[Callable[..., Value]] = leaf_call(original)
+    in_trace: Final[Callable[..., AnyValue]] = leaf_call(original)
 
     @functools.wraps(original)
-    def replacement(*args: Value, **kwargs: Value) -> Value:
+    def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         trace = TRACES.current
         if not isinstance(trace, Capturing):
             return in_trace(*args, **kwargs)

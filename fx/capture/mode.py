@@ -24,7 +24,7 @@ from ..torch_private.dispatch import (
 )
 from ..torch_private.fake_tensors import FakeTensor
 from ..torch_private.overloads import HigherOrderOperator, OpOverload
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .capture import Args, Capture, Kwargs
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     DispatchMode = TorchDispatchMode
 
-DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
+DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., AnyValue]]
 """operator -> the function that runs, and is recorded, in its place."""
 
 _PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
@@ -67,11 +67,11 @@ class CaptureMode(DispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Value,
+        func: AnyValue,
         types: tuple[type, ...],
         args: Args = (),
         kwargs: Kwargs | None = None,
-    ) -> Value:
+    ) -> AnyValue:
         """Decompose an operator, or run and record it."""
         kwargs = kwargs or {}
         if self.paused or func is torch.ops.prim.device.default:
@@ -108,7 +108,7 @@ _COMPOSITE: Final = torch.DispatchKey.CompositeImplicitAutograd
 """Where operators have their definition in terms of other operators."""
 
 
-def _has_own_kernel(func: Value, leaves: list[Value]) -> bool:
+def _has_own_kernel(func: AnyValue, leaves: list[AnyValue]) -> bool:
     """Whether eager PyTorch runs a kernel of the device, not the definition.
 
     The device is that of the first tensor among the arguments.

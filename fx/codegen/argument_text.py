@@ -54,7 +54,7 @@ from ..torch_private.overloads import (
 )
 from ..use_def.arguments import holds_node
 from ..use_def.text import _type_repr, in_order, resolves_to
-from ..use_def.values import Value, overrides_new
+from ..use_def.values import AnyValue, overrides_new
 from .names import GlobalNames, is_attribute_name
 
 MAX_DEPTH: Final = 180
@@ -93,7 +93,7 @@ class ArgumentPrinter:
         self._variables = variables
         self._names = names
 
-    def text(self, value: Value, depth: int = 0) -> str:
+    def text(self, value: AnyValue, depth: int = 0) -> str:
         """An argument as a Python expression.
 
         Evaluated with `names.values` as globals, the expression is `value`
@@ -129,11 +129,11 @@ class ArgumentPrinter:
             return self._too_deep(value)
         return container(self, value, depth + 1)
 
-    def items(self, values: Iterable[Value], depth: int = 0) -> str:
+    def items(self, values: Iterable[AnyValue], depth: int = 0) -> str:
         """Expressions with commas between them."""
         return ", ".join(map(self.text, values, repeat(depth)))
 
-    def _too_deep(self, value: Value) -> str:
+    def _too_deep(self, value: AnyValue) -> str:
         """A global for what has no node in it."""
         if holds_node(value):
             raise RuntimeError(
@@ -160,22 +160,22 @@ class ArgumentPrinter:
         parts = self.items((value.real, value.imag))
         return f"{self._names.builtin('complex')}({parts})"
 
-    def _ellipsis(self, value: Value) -> str:
+    def _ellipsis(self, value: AnyValue) -> str:
         """The object `...`."""
         return self._names.builtin("Ellipsis")
 
     # -- containers --------------------------------------------------------
 
-    def _tuple(self, value: tuple[Value, ...], depth: int) -> str:
+    def _tuple(self, value: tuple[AnyValue, ...], depth: int) -> str:
         """A tuple, or what follows the class of a named one."""
         comma = "," if len(value) == 1 else ""
         return f"({self.items(value, depth)}{comma})"
 
-    def _list(self, value: list[Value], depth: int) -> str:
+    def _list(self, value: list[AnyValue], depth: int) -> str:
         """A list, mutable or not."""
         return f"[{self.items(value, depth)}]"
 
-    def _dict(self, value: dict[Value, Value], depth: int) -> str:
+    def _dict(self, value: dict[AnyValue, AnyValue], depth: int) -> str:
         """A dict, mutable or not."""
         pairs = [
             f"{self.text(key, depth)}: {self.text(item, depth)}"
@@ -183,18 +183,18 @@ class ArgumentPrinter:
         ]
         return f"{{{', '.join(pairs)}}}"
 
-    def _set(self, value: set[Value], depth: int) -> str:
+    def _set(self, value: set[AnyValue], depth: int) -> str:
         """A set; the empty one has no syntax."""
         if not value:
             return f"{self._names.builtin('set')}()"
         return f"{{{self._in_order(value, depth)}}}"
 
-    def _frozenset(self, value: frozenset[Value], depth: int) -> str:
+    def _frozenset(self, value: frozenset[AnyValue], depth: int) -> str:
         """A frozen set."""
         items = f"{{{self._in_order(value, depth + 1)}}}" if value else ""
         return f"{self._names.builtin('frozenset')}({items})"
 
-    def _in_order(self, value: Collection[Value], depth: int) -> str:
+    def _in_order(self, value: Collection[AnyValue], depth: int) -> str:
         """The items of a set."""
         items = [self.text(item, depth) for item in value]
         return ", ".join(in_order(value, items))
@@ -214,14 +214,14 @@ class ArgumentPrinter:
         """The shape of a tensor, which is a subclass of tuple."""
         return f"{self._names.in_torch('torch.Size')}([{self.items(value)}])"
 
-    def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
+    def _named_tuple(self, value: tuple[AnyValue, ...], depth: int) -> str:
         """A call of the named tuple's class, or of its `_make`."""
         cls, items = self._names.name_of(type(value)), self._tuple(value, depth)
         if overrides_new(type(value)):
             return f"{cls}._make({items})"
         return f"{cls}{items}"
 
-    def _dataclass(self, value: Value, depth: int) -> str:
+    def _dataclass(self, value: AnyValue, depth: int) -> str:
         """A call of the dataclass, with a keyword for each field."""
         fields = [
             f"{field.name}={self.text(getattr(value, field.name), depth)}"
@@ -245,7 +245,7 @@ class ArgumentPrinter:
             "device"
         )
 
-    def _named(self, value: Value) -> str:
+    def _named(self, value: AnyValue) -> str:
         """A function, class, operator or Enum member; else a global."""
         kind = type(value)
         if issubclass(kind, Node):
@@ -266,7 +266,9 @@ class ArgumentPrinter:
 
     # -- which is which ----------------------------------------------------
 
-    _SCALARS: ClassVar[dict[type, Callable[[ArgumentPrinter, Value], str]]] = {
+    _SCALARS: ClassVar[
+        dict[type, Callable[[ArgumentPrinter, AnyValue], str]]
+    ] = {
         float: _float,
         complex: _complex,
         type(...): _ellipsis,
@@ -281,7 +283,7 @@ class ArgumentPrinter:
     """Exact type -> how it is written: what has no arguments in it."""
 
     _CONTAINERS: ClassVar[
-        dict[object, Callable[[ArgumentPrinter, Value, int], str]]
+        dict[object, Callable[[ArgumentPrinter, AnyValue, int], str]]
     ] = {
         tuple: _tuple,
         list: _list,
@@ -306,7 +308,7 @@ def is_sum(value: complex) -> bool:
     return bool(value.real and value.imag) and cmath.isfinite(value)
 
 
-def _made_with(value: Value, kind: type) -> object:
+def _made_with(value: AnyValue, kind: type) -> object:
     """What the class of a value was made with, if it holds arguments."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NamedTuple
@@ -317,7 +319,7 @@ def _made_with(value: Value, kind: type) -> object:
 
 # -- types -------------------------------------------------------------------
 
-_ALIASES: Final[dict[object, Value]] = {
+_ALIASES: Final[dict[object, AnyValue]] = {
     alias.__origin__: alias
     for alias in (
         getattr(typing, name)
@@ -326,11 +328,11 @@ _ALIASES: Final[dict[object, Value]] = {
 }
 """`list` -> `typing.List`, for types that were written in the old way."""
 
-_UNION: Final[Value] = typing.Union
+_UNION: Final[AnyValue] = typing.Union
 """What `int | None` is written with: TorchScript reads no `|`."""
 
 
-def type_text(kind: Value, names: GlobalNames) -> str:
+def type_text(kind: AnyValue, names: GlobalNames) -> str:
     """A type, or another object that annotates something, as code.
 
     An annotation may be any object.  One with parts is taken apart, so that its
@@ -364,12 +366,12 @@ def type_text(kind: Value, names: GlobalNames) -> str:
     )
 
 
-def _join(kinds: Iterable[Value], names: GlobalNames) -> str:
+def _join(kinds: Iterable[AnyValue], names: GlobalNames) -> str:
     """Type arguments."""
     return ",".join(type_text(kind, names) for kind in kinds)
 
 
-def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
+def _generic(kind: AnyValue, origin: AnyValue, names: GlobalNames) -> str:
     """`list[int]`, `typing.Union[int, str]`, `int | str`."""
     if type(kind).__module__ == "typing" and hasattr(kind, "__args__"):
         origin = _ALIASES.get(origin, origin)
@@ -378,7 +380,7 @@ def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
     return f"{name}[{_join(args, names)}]" if args else name
 
 
-def _plain(kind: Value, names: GlobalNames) -> str:
+def _plain(kind: AnyValue, names: GlobalNames) -> str:
     """A class, or another object, bound as a global."""
     if isinstance(kind, type | FunctionType):
         return names.name_of(kind, _type_repr(kind))

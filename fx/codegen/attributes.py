@@ -18,7 +18,7 @@ from ..node import Node
 from ..use_def import dotted_path
 from ..use_def.dotted_path import MISSING, path_error, walk
 from ..use_def.lint import is_own_self
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 if TYPE_CHECKING:
     from ..graph_module import GraphModule
@@ -299,13 +299,13 @@ def bare(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().requires_grad_(grad)
 
 
-def state_of(gm: GraphModule) -> dict[str, Value]:
+def state_of(gm: GraphModule) -> dict[str, AnyValue]:
     """The attributes that `recompile` does not make."""
     generated = _GENERATED | gm.graph._codegen.module_attributes().keys()
     return {k: value for k, value in vars(gm).items() if k not in generated}
 
 
-def at_first() -> dict[str, Value]:
+def at_first() -> dict[str, AnyValue]:
     """What a graph module has before it has a graph."""
     hooks = "_replace", "_create_node", "_erase_node", "_deepcopy"
     return {
@@ -321,7 +321,7 @@ def take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
 
 
 def deep_copy(
-    gm: GraphModule, new: GraphModule, memo: dict[int, Value]
+    gm: GraphModule, new: GraphModule, memo: dict[int, AnyValue]
 ) -> GraphModule:
     """Make `new` a copy of `gm`, as `copy.deepcopy` copies what is in it.
 

@@ -26,7 +26,7 @@ from ..tracing.torch_marks import wrap_for
 from ..use_def.annotations import signature_of
 from ..use_def.contracts import CodeOptions, PythonCode, TransformCodeFunc
 from ..use_def.lint import parameter_problems
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .emit import COUNTER, INDENT, Emitter
 from .names import PREFILLED, LocalNames
 
@@ -108,7 +108,7 @@ class CodeGen:
         """
         return f"return {output_text(output_args, descs, repr_fn or repr)}"
 
-    def process_inputs(self, *args: Value) -> Value:
+    def process_inputs(self, *args: AnyValue) -> AnyValue:
         """What the placeholders get if the function is called with `args`.
 
         `f(*args)` is `process_outputs(graph run on process_inputs(*args))`.
@@ -117,21 +117,21 @@ class CodeGen:
         """
         return args
 
-    def process_outputs(self, outputs: Value) -> Value:
+    def process_outputs(self, outputs: AnyValue) -> AnyValue:
         """What the function returns when the graph returns `outputs`.
 
         torch.fx: graph.py, CodeGen.process_outputs
         """
         return outputs
 
-    def additional_globals(self) -> list[tuple[str, Value]]:
+    def additional_globals(self) -> list[tuple[str, AnyValue]]:
         """Names that the text of a subclass uses, with their objects.
 
         torch.fx: graph.py, CodeGen.additional_globals
         """
         return []
 
-    def module_attributes(self) -> dict[str, Value]:
+    def module_attributes(self) -> dict[str, AnyValue]:
         """Attributes of the module that the text of a subclass reads."""
         return {}
 
@@ -301,7 +301,7 @@ def without_counters(text: str) -> tuple[str, list[int | None]]:
 
 
 def call_override(
-    method: Callable[..., str], *args: Value, **kwargs: Value
+    method: Callable[..., str], *args: AnyValue, **kwargs: AnyValue
 ) -> str:
     """Call a method that may have been written for fewer keywords.
 

@@ -16,7 +16,7 @@ from .._pytree import child_specs, flatten_input
 from ..graph import Graph
 from ..torch_private import pytree
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .codegen import CodeGen, output_text
 from .emit import INDENT
 from .names import PREFILLED
@@ -48,12 +48,12 @@ class _PyTreeCodeGen(CodeGen):
         super().__init__()
         self.pytree_info = pytree_info
 
-    def module_attributes(self) -> dict[str, Value]:
+    def module_attributes(self) -> dict[str, AnyValue]:
         """Both specs."""
         info = self.pytree_info
         return {"_in_spec": info.in_spec, "_out_spec": info.out_spec}
 
-    def process_inputs(self, *inputs: Value) -> Value:
+    def process_inputs(self, *inputs: AnyValue) -> AnyValue:
         """The leaves of the inputs, which may be leaves already."""
         if all(pytree.tree_structure(value).is_leaf() for value in inputs):
             return list(inputs)
@@ -74,7 +74,7 @@ class _PyTreeCodeGen(CodeGen):
             leaves += flatten_input(given, spec, partial(_named, name))
         return leaves
 
-    def process_outputs(self, out: Value) -> Value:
+    def process_outputs(self, out: AnyValue) -> AnyValue:
         """The outputs, nested as the traced function's."""
         if self.pytree_info.out_spec is None:
             return out

@@ -10,12 +10,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["importer"]
 
 
-def importer(package: str, names: Mapping[str, str]) -> Callable[[str], Value]:
+def importer(
+    package: str, names: Mapping[str, str]
+) -> Callable[[str], AnyValue]:
     """What a package does for an attribute that it lacks: import it.
 
     It is meant as the package's `__getattr__` (PEP 562), which Python calls.
@@ -31,7 +33,7 @@ def importer(package: str, names: Mapping[str, str]) -> Callable[[str], Value]:
         its own error.
     """
 
-    def find(name: str) -> Value:
+    def find(name: str) -> AnyValue:
         dotted = f"{package}.{names.get(name, name)}"
         try:
             module = importlib.import_module(dotted)

@@ -55,7 +55,7 @@ from ..torch_private import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
 from ..use_def import contracts, dead_code, text, values
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .first_use import importer
 from .passed_on import finder
 from .torch_graphs import read_from_torch, to_torch
@@ -102,7 +102,7 @@ _FRONT_DOORS: Final = (
 )
 """The modules that give what their namesakes in torch.fx import."""
 
-_NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
+_NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
     graph: {
         "CodeGen": CodeGen,
         "_BoxedCodeGen": _BoxedCodeGen,

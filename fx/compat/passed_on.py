@@ -17,12 +17,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["finder"]
 
 
-def finder(module: str) -> Callable[[str], Value]:
+def finder(module: str) -> Callable[[str], AnyValue]:
     """What a module of fx does for a name that it lacks.
 
     It is meant as the module's `__getattr__` (PEP 562), which Python calls.
@@ -39,12 +39,12 @@ def finder(module: str) -> Callable[[str], Value]:
         has none of that name.
     """
 
-    def find(name: str) -> Value:
+    def find(name: str) -> AnyValue:
         missing = AttributeError(f"module {module!r} has no attribute {name!r}")
         if name.startswith("_"):
             raise missing
-        theirs: Value = importlib.import_module(f"torch.{module}")
-        value: Value = getattr(theirs, name, None)
+        theirs: AnyValue = importlib.import_module(f"torch.{module}")
+        value: AnyValue = getattr(theirs, name, None)
         home = str(getattr(value, "__module__", None))
         if home == theirs.__name__ or home.partition(".")[0] != "torch":
             raise missing

@@ -31,7 +31,7 @@ from ..recording import frames
 from ..torch_private import torch_fx
 from ..torch_private.modules import HOOKS, beside_forward
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["from_torch", "to_torch"]
 
@@ -88,7 +88,7 @@ def from_torch(
     return module
 
 
-def read_from_torch(source: Value) -> Value:
+def read_from_torch(source: AnyValue) -> AnyValue:
     """A pattern or replacement of torch.fx as one of fx.
 
     Those that torch.export has made cannot be had in another way.  They are
@@ -101,7 +101,7 @@ def read_from_torch(source: Value) -> Value:
     Args:
         source: a graph or module of torch.fx; it stays as it is.
     """
-    ours: Value = from_torch(source)
+    ours: AnyValue = from_torch(source)
     graph = ours
     if isinstance(ours, GraphModule):
         graph = ours.graph
@@ -174,7 +174,7 @@ def _graph_from_torch(old: torch.fx.Graph) -> Graph:
     """A graph of fx with the same nodes."""
     new = Graph()
     _copy_nodes(old, new, torch.fx.map_arg)
-    codegen: Value = old._codegen
+    codegen: AnyValue = old._codegen
     new.set_codegen(_like(codegen, _CODEGENS))
     if type(codegen) is torch_fx.PyTreeCodeGen:
         new._pytree_info = PyTreeInfo(*codegen.pytree_info)
@@ -193,15 +193,17 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
     return new
 
 
-def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
+def _copy_nodes(
+    old: AnyValue, new: AnyValue, map_arg: Callable[..., AnyValue]
+) -> None:
     """Make the nodes of a graph of one library in a graph of the other.
 
     The dict `meta` is copied, and the values in it are not: a node of the old
     graph that is one of them stays one, as in a copy of a graph.
     """
-    copies: dict[object, Value] = {}
+    copies: dict[object, AnyValue] = {}
 
-    def copy_of(node: object) -> Value:
+    def copy_of(node: object) -> AnyValue:
         if node not in copies:
             raise RuntimeError(
                 f"Argument '{node}' is used before it is defined: put the "
@@ -222,14 +224,14 @@ def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
         copies[node] = copy
 
 
-def _like(codegen: Value, kinds: dict[type, type]) -> Value:
+def _like(codegen: AnyValue, kinds: dict[type, type]) -> AnyValue:
     """A code generator of the other library that writes the same.
 
     A function that the user has set to edit the generated code goes along.
     """
     if hasattr(codegen, "of_other_library"):
         return codegen.of_other_library()
-    make: Value = kinds.get(type(codegen))
+    make: AnyValue = kinds.get(type(codegen))
     if make is None:
         raise TypeError(
             "the graph's code generator is of the class "
@@ -238,7 +240,7 @@ def _like(codegen: Value, kinds: dict[type, type]) -> Value:
         )
     if hasattr(codegen, "pytree_info"):
         ours = make is _PyTreeCodeGen
-        info: Value = PyTreeInfo if ours else torch_fx.PyTreeInfo
+        info: AnyValue = PyTreeInfo if ours else torch_fx.PyTreeInfo
         new = make(info(*codegen.pytree_info))
     else:
         new = make()

@@ -44,7 +44,7 @@ from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
 from ..torch_private.dispatch import without_modes
 from ..use_def.dotted_path import exists, find
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = [
     "FoldedGraphModule",
@@ -110,7 +110,7 @@ class FoldedGraphModule(GraphModule):
         self._state: Hashable = None
         self._views = _Views()
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+    def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Fold if the folded values are missing or out of date; then run.
 
         A trace takes the folded values that there are.
@@ -150,9 +150,9 @@ class FoldedGraphModule(GraphModule):
             self._folded_from, self._stamp, self._state = parts, stamp, state
             self.has_folding_been_run = True
 
-    def _folded(self) -> Value:
+    def _folded(self) -> AnyValue:
         """What `const_subgraph_module` computes now, as it is held."""
-        gm: Value = self.const_subgraph_module
+        gm: AnyValue = self.const_subgraph_module
         for node in gm.graph.find_nodes(op="call_module"):
             effect = classify(node)
             if effect.kind == "impure":
@@ -197,11 +197,11 @@ class FoldedGraphModule(GraphModule):
             self._views[state] = view, parts, stamp
         return view
 
-    def _apply(self, *args: Value, **kwargs: Value) -> Value:
+    def _apply(self, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Convert the tensors, as `half` does; then they are folded again."""
         self.has_folding_been_run = False
         self._views.clear()
-        convert: Value = super()._apply
+        convert: AnyValue = super()._apply
         convert(*args, **kwargs)
         self._share()
         return self
@@ -256,16 +256,16 @@ def _view(
     Both have the same `__dict__`; but the class of the view has a property of
     that name, which Python looks up first.
     """
-    cls: Value = type(module)
+    cls: AnyValue = type(module)
     members = {name: property(lambda _: value)}
-    below: Value = type(cls)(cls.__name__, (cls,), members)
+    below: AnyValue = type(cls)(cls.__name__, (cls,), members)
     view: FoldedGraphModule = object.__new__(below)
     view.__dict__ = vars(module)
     return view
 
 
 _FOLDING: Final = threading.RLock()
-"""Held while the values of a module are exchanged."""
+"""Snapshotted while the values of a module are exchanged."""
 
 _AUTOCAST: Final = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia")
 """Types of devices that have autocast."""
@@ -285,7 +285,7 @@ _NO_GRADIENT: Final = (
 )
 
 
-def _held(value: Value) -> Value:
+def _held(value: AnyValue) -> AnyValue:
     """A folded value as it is held: tensors as parameters.
 
     A parameter moves with the module, and is saved with it.
@@ -500,7 +500,7 @@ def _is_value(root: nn.Module, node: Node) -> bool:
 
 def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
     """The calls to fold, in order."""
-    root: Value = graph.owning_module
+    root: AnyValue = graph.owning_module
     tensors = known_tensors(graph)
     sharable, returned = sharable_calls(graph, tensors)
     # The calls that each must stay behind: if one of them runs in each call of

@@ -28,7 +28,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.tools_common import Pair, sorted_nodes
 from ..passes.utils.call_order import kept_in_order
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
 __all__ = [
     "are_nodes_independent",
@@ -163,7 +163,7 @@ def _rank(node: Node) -> int | None:
     return None if shape is None else len(shape)
 
 
-def _fetched(node: Node) -> Value:
+def _fetched(node: Node) -> AnyValue:
     """What a get_attr node fetches; None if that is not known."""
     return owned(node) if node.op == "get_attr" else None
 
@@ -236,8 +236,8 @@ def split_result_tensors(
     if right is not None and result.requires_grad:
         return tuple(torch.matmul(left, right) for left in inputs)
     sizes = [left.shape[0] for left in inputs]
-    split: Value = torch.unsafe_split_with_sizes
-    copied: Value = torch.split_with_sizes_copy
+    split: AnyValue = torch.unsafe_split_with_sizes
+    copied: AnyValue = torch.split_with_sizes_copy
     try:
         return tuple(split(result, sizes))
     except RuntimeError:  # torch.vmap has no rule for it

@@ -35,10 +35,10 @@ from ..operator_schemas import (
     overload_of,
 )
 from ..proxy import Proxy
-from ..schemas.facts import Facts, facts_of_overloads
+from ..schemas.facts import OperatorInfo, facts_of_overloads
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
 from ..use_def.annotations import signature_of
-from ..use_def.values import LEAVES, Argument, Value
+from ..use_def.values import LEAVES, AnyValue, Argument
 from .schema_type_annotation import AnnotateTypesWithSchema
 
 __all__ = ["NormalizeArgs", "NormalizeOperators"]
@@ -77,9 +77,9 @@ class NormalizeArgs(Transformer):
         super().__init__(module)
         self.normalize_to_only_use_kwargs = normalize_to_only_use_kwargs
         self._tensors: dict[Node, bool] = {}
-        self._types: tuple[tuple[Value, ...], dict[str, Value]] = ((), {})
+        self._types: tuple[tuple[AnyValue, ...], dict[str, AnyValue]] = ((), {})
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node, with the types of its arguments at hand."""
         if n.op == "call_function":
             types = tuple([self._type(arg) for arg in n.args])
@@ -91,10 +91,10 @@ class NormalizeArgs(Transformer):
         self,
         target: Target,
         args: Args,
-        kwargs: Value,
-        arg_types: tuple[Value, ...] | None = None,
-        kwarg_types: dict[str, Value] | None = None,
-    ) -> Value:
+        kwargs: AnyValue,
+        arg_types: tuple[AnyValue, ...] | None = None,
+        kwarg_types: dict[str, AnyValue] | None = None,
+    ) -> AnyValue:
         """A call of the function, its arguments as the signature has them.
 
         Args:
@@ -121,7 +121,9 @@ class NormalizeArgs(Transformer):
                 kwargs = _renamed(target, facts, normalized.kwargs, kinds)
         return super().call_function(target, args, kwargs)
 
-    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_module(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A call of the module, its arguments as its forward has them."""
         path = str(target)
         normalized = normalize_module(
@@ -131,7 +133,7 @@ class NormalizeArgs(Transformer):
             args, kwargs = normalized
         return super().call_module(target, args, kwargs)
 
-    def _type(self, arg: Argument) -> Value:
+    def _type(self, arg: Argument) -> AnyValue:
         """The type of an argument; `object` for a node of unknown type.
 
         That fits no parameter, so that an ambiguous call stays as it is.
@@ -141,7 +143,7 @@ class NormalizeArgs(Transformer):
             return create_type_hint(kind([self._item(item) for item in arg]))
         return self._item(arg)
 
-    def _item(self, arg: Argument) -> Value:
+    def _item(self, arg: Argument) -> AnyValue:
         """What `_type` gives for what is not looked into."""
         if not isinstance(arg, Node):
             return type(arg)
@@ -151,9 +153,9 @@ class NormalizeArgs(Transformer):
 
 
 def _is_the_same(
-    target: Callable[..., Value],
+    target: Callable[..., AnyValue],
     args: Args,
-    kwargs: Value,
+    kwargs: AnyValue,
     changed: ArgsKwargsPair,
 ) -> bool:
     """Whether a function does the same with other arguments.
@@ -181,11 +183,11 @@ def _is_the_same(
 
 
 def _renamed(
-    target: Callable[..., Value],
-    facts: Facts | None,
-    kwargs: Value,
-    kinds: dict[int, Value],
-) -> Value:
+    target: Callable[..., AnyValue],
+    facts: OperatorInfo | None,
+    kwargs: AnyValue,
+    kinds: dict[int, AnyValue],
+) -> AnyValue:
     """Keyword arguments by the names that a call must give them.
 
     Most schemas name the first argument `self`.  Functions of torch name that
@@ -201,7 +203,7 @@ def _renamed(
         return kwargs
     is_operator = isinstance(target, OpOverload | OpOverloadPacket)
     kind = kinds.get(id(kwargs.get("input")))
-    if not (is_operator or _of_numbers(kind)):
+    if not (is_operator or _is_number_type(kind)):
         return kwargs
     return {
         "self" if name == "input" else name: value
@@ -209,12 +211,12 @@ def _renamed(
     }
 
 
-def _of_numbers(kind: Value) -> bool:
+def _is_number_type(kind: AnyValue) -> bool:
     """Whether a type is one of numbers."""
     return isinstance(kind, type) and issubclass(kind, (int, float, complex))
 
 
-def _is_constant(value: Value) -> bool:
+def _is_constant(value: AnyValue) -> bool:
     """Whether a value is as good as another one that is equal."""
     if isinstance(value, tuple):
         return all(map(_is_constant, value))
@@ -239,14 +241,16 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     _keeps_values = True
 
     binary_magic_method_remap: ClassVar[
-        dict[Callable[..., Value], Callable[..., Value]]
+        dict[Callable[..., AnyValue], Callable[..., AnyValue]]
     ] = {
         getattr(torch, name): written
         for written, name in PYTHON_OPERATORS.items()
         if callable(written) and name not in ("pow", "matmul", "neg", "abs")
     }
 
-    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_function(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A call of the function, or of the operator that calls it."""
         if isinstance(target, BuiltinFunctionType) and len(args) == 2:
             known = self.binary_magic_method_remap.get(target)

@@ -56,7 +56,7 @@ from ..tracing.state import State
 from ..tracing.tracer import Tracer
 from ..use_def.annotations import annotations_of, signature_of
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import LEAVES, Value
+from ..use_def.values import LEAVES, AnyValue
 
 __all__ = ["make_fx"]
 
@@ -65,7 +65,7 @@ TracingMode: TypeAlias = Literal["real", "fake"]
 
 
 def make_fx(
-    f: Callable[..., Value],
+    f: Callable[..., AnyValue],
     decomposition_table: DecompositionTable | None = None,
     tracing_mode: TracingMode = "real",
 ) -> Callable[..., GraphModule]:
@@ -123,7 +123,7 @@ def make_fx(
     table = dict(_WITHOUT_TABLE if given is None else given)
 
     @functools.wraps(f, updated=())
-    def wrapped(*args: Value) -> GraphModule:
+    def wrapped(*args: AnyValue) -> GraphModule:
         return _capture(f, args, table, tracing_mode)
 
     return wrapped
@@ -136,8 +136,8 @@ _WITHOUT_TABLE: Final[DecompositionTable] = {
 
 
 def _capture(
-    f: Callable[..., Value],
-    args: tuple[Value, ...],
+    f: Callable[..., AnyValue],
+    args: tuple[AnyValue, ...],
     table: DecompositionTable,
     tracing_mode: TracingMode,
 ) -> GraphModule:
@@ -177,8 +177,8 @@ def _capture(
 
 def _add_inputs(
     capture: Capture,
-    f: Callable[..., Value],
-    inputs: list[Value],
+    f: Callable[..., AnyValue],
+    inputs: list[AnyValue],
     in_spec: pytree.TreeSpec,
 ) -> list[str]:
     """Make a placeholder for each leaf of the arguments, then checks of them.
@@ -218,7 +218,7 @@ def _add_inputs(
     return list(signature)
 
 
-def _check(capture: Capture, node: Node, value: Value) -> None:
+def _check(capture: Capture, node: Node, value: AnyValue) -> None:
     """Record that an input must be the constant that it is in this run.
 
     Warns if it is an object that may have changed by then.
@@ -246,7 +246,7 @@ _DEFAULTS: Final = LEAVES - {torch.Tensor}
 """Types of defaults that a placeholder can have."""
 
 
-def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
+def _signature(f: Callable[..., AnyValue], count: int) -> dict[str, AnyValue]:
     """The names of the first `count` parameters, with their defaults.
 
     The names are arg0, arg1, … if `f` has `*args` or no signature.
@@ -263,7 +263,10 @@ def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
 
 
 def _add_output(
-    capture: Capture, f: Callable[..., Value], result: Value, info: PyTreeInfo
+    capture: Capture,
+    f: Callable[..., AnyValue],
+    result: AnyValue,
+    info: PyTreeInfo,
 ) -> None:
     """Make the output node; flatten the result if the inputs were nested.
 
@@ -280,7 +283,7 @@ def _add_output(
     capture.create_node("output", "output", (output,), {}, type_expr=returns)
 
 
-def _state(f: Callable[..., Value]) -> State:
+def _state(f: Callable[..., AnyValue]) -> State:
     """What the module has that `f` is, or that `f` is a method of.
 
     With the paths of the captured module a graph says `self.body.0.weight` and

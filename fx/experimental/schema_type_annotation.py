@@ -13,7 +13,7 @@ from ..interpreter import Args, Transformer
 from ..linked_list.opcodes import Target
 from ..proxy import Proxy
 from ..use_def.text import resolves_to
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["AnnotateTypesWithSchema"]
 
@@ -52,29 +52,33 @@ class AnnotateTypesWithSchema(Transformer):
         self.annotate_functionals = annotate_functionals
         super().__init__(module)
 
-    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_function(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A call of the function, with the type that it returns."""
         of_torch = getattr(target, "__module__", "") == "torch.nn.functional"
-        proxy: Value = super().call_function(target, args, kwargs)
+        proxy: AnyValue = super().call_function(target, args, kwargs)
         if self.annotate_functionals and of_torch and callable(target):
             _note(proxy, _returned(target))
         return proxy
 
-    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
+    def call_module(
+        self, target: Target, args: Args, kwargs: AnyValue
+    ) -> AnyValue:
         """A call of the module, with the type that its forward returns."""
-        module: Value = self.fetch_attr(str(target))
+        module: AnyValue = self.fetch_attr(str(target))
         cls = type(module)
-        proxy: Value = super().call_module(target, args, kwargs)
+        proxy: AnyValue = super().call_module(target, args, kwargs)
         if self.annotate_modules and resolves_to(
             f"torch.nn.{cls.__name__}", cls
         ):
             _note(proxy, _returned(module.forward))
         return proxy
 
-    def get_attr(self, target: Target, args: Args, kwargs: Value) -> Proxy:
+    def get_attr(self, target: Target, args: Args, kwargs: AnyValue) -> Proxy:
         """The attribute, with its type."""
         proxy = super().get_attr(target, args, kwargs)
-        value: Value = self.fetch_attr(str(target))
+        value: AnyValue = self.fetch_attr(str(target))
         if self.annotate_get_attrs and isinstance(value, torch.Tensor):
             _note(proxy, torch.Tensor)
         elif self.annotate_get_attrs and type(value) in _PLAIN:
@@ -82,12 +86,12 @@ class AnnotateTypesWithSchema(Transformer):
         return proxy
 
 
-def _note(proxy: Proxy, kind: Value) -> None:
+def _note(proxy: Proxy, kind: AnyValue) -> None:
     """Annotate a node with a type, unless it has one."""
     proxy.node.type = proxy.node.type or kind
 
 
-def _returned(function: Callable[..., Value]) -> Value:
+def _returned(function: Callable[..., AnyValue]) -> AnyValue:
     """The return annotation of a function; None if it has none."""
-    annotation: Value = inspect.signature(function).return_annotation
+    annotation: AnyValue = inspect.signature(function).return_annotation
     return None if annotation is inspect.Signature.empty else annotation

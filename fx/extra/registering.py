@@ -28,7 +28,7 @@ from ..rewriting.templates import Rewrite
 from ..tracing.torch_marks import take_over
 from ..tracing.tracer import Tracer, TraceRun
 from ..use_def.dotted_path import find
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .effects import effects
 from .example_trace.guards import Guards
 from .lending import lending
@@ -49,7 +49,7 @@ def register() -> None:
     lending.install()
 
 
-def _methods() -> tuple[tuple[Value, str, Value], ...]:
+def _methods() -> tuple[tuple[AnyValue, str, AnyValue], ...]:
     """What is put where: class, name and method."""
     return (
         # What is dead code: the rule that follows memory, for torch.fx's.
@@ -108,7 +108,7 @@ def _methods() -> tuple[tuple[Value, str, Value], ...]:
     )
 
 
-def _guards(gm: GraphModule) -> Value:
+def _guards(gm: GraphModule) -> AnyValue:
     """What the trace of a module relied on, which its first node checks."""
     for node in gm.graph.find_nodes(op="call_module"):
         called = find(gm, str(node.target))

@@ -36,9 +36,9 @@ from ..torch_private import fake_tensors, pytree
 from ..traceback import OF_VALUE
 from ..use_def.arguments import map_aggregate
 from ..use_def.dead_code import RULE
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
-Notes: TypeAlias = Mapping[str, Value]
+Notes: TypeAlias = Mapping[str, AnyValue]
 """The meta of a node, or the part of it that is about its value."""
 
 _SHOWN: Final = ("val", "example_value", "tensor_meta")
@@ -108,10 +108,10 @@ def settle(
         )
 
 
-def described(noted: Value) -> str:
+def described(noted: AnyValue) -> str:
     """What a note says, as text: to compare symbols would add a guard."""
 
-    def text(leaf: Value) -> str:
+    def text(leaf: AnyValue) -> str:
         if isinstance(leaf, torch.Tensor):
             stride = leaf.stride() if leaf.layout is torch.strided else ""
             where = f"{leaf.dtype} {leaf.device} {leaf.layout}"
@@ -156,7 +156,7 @@ class _Run(FakeTensorProp):
         )
         super().__init__(gm, next(modes, None))
         self.extra_traceback = False
-        self.env: dict[Node, Value] = {}
+        self.env: dict[Node, AnyValue] = {}
         self.problem: str = ""
         self._why = ""
         self._reshapes = reshapes
@@ -190,15 +190,15 @@ class _Run(FakeTensorProp):
 
     def _guards(self) -> int:
         """The number of conditions on sizes so far."""
-        sizes: Value = self._mode.shape_env
+        sizes: AnyValue = self._mode.shape_env
         return 0 if sizes is None else len(sizes.guards)
 
-    def _noted(self, value: Value) -> Notes:
+    def _noted(self, value: AnyValue) -> Notes:
         """What ShapeProp and FakeTensorProp would note of a value."""
         kept = map_aggregate(value, self._keep)
         is_tensor = isinstance(value, torch.Tensor)
         kind = torch.Tensor if is_tensor else type(value)
-        notes: dict[str, Value] = {
+        notes: dict[str, AnyValue] = {
             "val": kept,
             "example_value": kept,
             "type": kind,
@@ -208,7 +208,7 @@ class _Run(FakeTensorProp):
             notes["tensor_meta"] = map_aggregate(value, _metadata)
         return {key: note for key, note in notes.items() if note is not None}
 
-    def _known(self, node: Node) -> Value:
+    def _known(self, node: Node) -> AnyValue:
         """The value of a node whose notes are true, run if they say too little.
 
         A call with a `val` does not run, so that its symbols stay those that
@@ -225,13 +225,13 @@ class _Run(FakeTensorProp):
                 return pytree.tree_map(like, noted, is_leaf=_is_metadata)
         raise RuntimeError(f"nothing is noted of {node}")
 
-    def _like(self, node: Node, noted: Value) -> Value:
+    def _like(self, node: Node, noted: AnyValue) -> AnyValue:
         """A leaf of what a node has noted, or of an attribute, as a fake."""
         if _is_metadata(noted):
             if noted.is_quantized or len(noted.shape) != len(noted.stride):
                 raise RuntimeError(f"{node} is quantized or sparse")
             place = noted.shape, noted.stride
-            fake: Value = torch.empty_strided(
+            fake: AnyValue = torch.empty_strided(
                 *place, dtype=noted.dtype, device=self._device
             )
         elif isinstance(noted, torch.Tensor):
@@ -240,9 +240,9 @@ class _Run(FakeTensorProp):
             return noted  # a number, or a module
         return fake.requires_grad_(_needs_grad(node, noted))
 
-    def _run(self, node: Node) -> Value:
+    def _run(self, node: Node) -> AnyValue:
         """The value of a node, computed."""
-        sizes: Value = self._mode.shape_env
+        sizes: AnyValue = self._mode.shape_env
         if node.op == "get_attr":
             fetched = self.fetch_attr(str(node.target))
             return pytree.tree_map(partial(self._like, node), fetched)
@@ -251,7 +251,9 @@ class _Run(FakeTensorProp):
         with sizes.ignore_fresh_unbacked_symbols():
             return Interpreter.run_node(self, node)
 
-    def call_module(self, target: Target, args: Value, kwargs: Value) -> Value:
+    def call_module(
+        self, target: Target, args: AnyValue, kwargs: AnyValue
+    ) -> AnyValue:
         """The result of a copy of the module, which may change its state."""
         copying = fake_tensors.FakeCopyMode(self._mode)
         with fake_tensors.unset_fake_temporarily(), copying:
@@ -270,7 +272,7 @@ def _is_metadata(value: object) -> bool:
     return type(value).__name__ == TensorMetadata.__name__
 
 
-def _needs_grad(node: Node, noted: Value) -> bool:
+def _needs_grad(node: Node, noted: AnyValue) -> bool:
     """Whether a tensor that a node notes takes part in autograd."""
     said = node.meta.get("tensor_meta", noted)
     return bool(getattr(said, "requires_grad", noted.requires_grad))

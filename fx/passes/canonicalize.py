@@ -25,7 +25,7 @@ from ..extra.effects.effects import effect_by_name
 from ..graph import Graph
 from ..linked_list.namespace import Namespace, target_to_str
 from ..node import Node
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .tools_common import CALLABLE_NODE_OPS, Pair
 from .utils.call_order import around
 
@@ -39,7 +39,7 @@ _NO_OPS: Final[frozenset[str]] = frozenset()
 
 def canonicalize_graph(
     graph: Graph,
-    canonical_key_fn: Callable[[Node, Places], Value],
+    canonical_key_fn: Callable[[Node, Places], AnyValue],
     is_safe_to_reorder: Callable[[Node], bool],
     *,
     skip_rename_ops: frozenset[str] = _NO_OPS,
@@ -124,7 +124,7 @@ def rename_nodes_to_canonical(
 # -- keys and barriers ---------------------------------------------------------
 
 
-def _canonical_node_key(node: Node, canonical_idx: Places) -> Value:
+def _canonical_node_key(node: Node, canonical_idx: Places) -> AnyValue:
     """A key by kind, target and inputs, for all nodes but placeholders.
 
     Dynamo uses this key.
@@ -162,7 +162,7 @@ def _is_safe_to_reorder(node: Node) -> bool:
 
 
 def _by_key(
-    graph: Graph, pairs: Iterable[Pair], key: Callable[[Node, Places], Value]
+    graph: Graph, pairs: Iterable[Pair], key: Callable[[Node, Places], AnyValue]
 ) -> list[Node]:
     """The nodes by their keys, each behind its inputs, the output last.
 

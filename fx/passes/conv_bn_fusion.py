@@ -22,7 +22,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..rewriting.snapshot import Snapshot
 from ..use_def import dotted_path
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .utils.call_order import may_write_attributes
 
 LAYER_AND_NORM: Final = frozenset(
@@ -122,7 +122,7 @@ def _written(gm: GraphModule) -> set[int]:
 
 
 def _can_be_folded(
-    layer: Value, norm: Value, call: Node, written: set[int]
+    layer: AnyValue, norm: AnyValue, call: Node, written: set[int]
 ) -> bool:
     """Whether a BatchNorm multiplies by and adds constants only.
 
@@ -162,10 +162,10 @@ def _new_path(gm: GraphModule, old: str) -> str:
     return next(path for path in paths if not dotted_path.exists(gm, path))
 
 
-def _fused(layer: Value, norm: Value) -> nn.Module:
+def _fused(layer: AnyValue, norm: AnyValue) -> nn.Module:
     """A new layer that does both."""
     is_linear = isinstance(layer, nn.Linear)
-    fuse: Value = fuse_linear_bn_eval if is_linear else fuse_conv_bn_eval
+    fuse: AnyValue = fuse_linear_bn_eval if is_linear else fuse_conv_bn_eval
     # Training state does not matter to a layer, but fusing asks for it.
     was_training = layer.training
     try:

@@ -15,7 +15,7 @@ from ..node import Node
 from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensor, FakeTensorMode
 from ..use_def.arguments import map_aggregate
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
 __all__ = ["FakeTensorProp"]
 
@@ -46,16 +46,16 @@ class FakeTensorProp(Interpreter):
         super().__init__(module)
         self._mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
 
-    def propagate(self, *args: Value) -> Value:
+    def propagate(self, *args: AnyValue) -> AnyValue:
         """Run on sample inputs, which are turned into fake ones.
 
         torch.fx: passes/fake_tensor_prop.py, FakeTensorProp.propagate
         """
         fake = self._mode.from_tensor
-        fakes: Value = pytree.tree_map_only(torch.Tensor, fake, args)
+        fakes: AnyValue = pytree.tree_map_only(torch.Tensor, fake, args)
         return self.propagate_dont_convert_inputs(*fakes)
 
-    def propagate_dont_convert_inputs(self, *args: Value) -> Value:
+    def propagate_dont_convert_inputs(self, *args: AnyValue) -> AnyValue:
         """Run on inputs that are fake already.
 
         An operator that moves an input to another device in place has no
@@ -73,7 +73,7 @@ class FakeTensorProp(Interpreter):
                 for fake, device in zip(fakes, devices, strict=True):
                     fake.fake_device = device
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node and annotate it.
 
         A later node may resize or transpose the value in place, so what is

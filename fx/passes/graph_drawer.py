@@ -25,7 +25,7 @@ from ..node import Node
 from ..operator_schemas import normalize_function
 from ..use_def import dotted_path
 from ..use_def.text import _get_qualified_name
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .shape_prop import TensorMetadata
 
 __all__ = ["FxGraphDrawer"]
@@ -101,17 +101,17 @@ class FxGraphDrawer:
                 key = f"{name}_{node.target}"
                 self._dot_graphs[key] = self._drawn(child, key)
 
-    def get_dot_graph(self, submod_name: str | None = None) -> Value:
+    def get_dot_graph(self, submod_name: str | None = None) -> AnyValue:
         """The drawing of the module, or of one that it calls: a `pydot.Dot`."""
         if submod_name is None:
             return self.get_main_dot_graph()
         return self.get_submod_dot_graph(submod_name)
 
-    def get_main_dot_graph(self) -> Value:
+    def get_main_dot_graph(self) -> AnyValue:
         """The drawing of the module itself."""
         return self._dot_graphs[self._name]
 
-    def get_submod_dot_graph(self, submod_name: str) -> Value:
+    def get_submod_dot_graph(self, submod_name: str) -> AnyValue:
         """The drawing of a graph module that is called.
 
         Args:
@@ -122,13 +122,13 @@ class FxGraphDrawer:
         """
         return self._dot_graphs[f"{self._name}_{submod_name}"]
 
-    def get_all_dot_graphs(self) -> dict[str, Value]:
+    def get_all_dot_graphs(self) -> dict[str, AnyValue]:
         """All drawings; those of called modules are named `NAME_PATH`."""
         return self._dot_graphs
 
     # -- drawing -------------------------------------------------------------
 
-    def _drawn(self, gm: GraphModule, name: str) -> Value:
+    def _drawn(self, gm: GraphModule, name: str) -> AnyValue:
         """A graph with a box for each node, and an arrow for each use."""
         dot = self._pydot.Dot(name, rankdir="TB")
         shown = [
@@ -145,7 +145,9 @@ class FxGraphDrawer:
                 self._add_arrow(dot, node.name, user.name)
         return dot
 
-    def _add_box(self, dot: Value, name: str, label: str, color: str) -> None:
+    def _add_box(
+        self, dot: AnyValue, name: str, label: str, color: str
+    ) -> None:
         style = {"style": '"filled,rounded"', "fontcolor": "#000000"}
         shape = self.dot_graph_shape
         box = self._pydot.Node(
@@ -153,10 +155,10 @@ class FxGraphDrawer:
         )
         dot.add_node(box)
 
-    def _add_arrow(self, dot: Value, start: str, end: str) -> None:
+    def _add_arrow(self, dot: AnyValue, start: str, end: str) -> None:
         dot.add_edge(self._pydot.Edge(_quoted(start), _quoted(end)))
 
-    def _add_tensors(self, dot: Value, gm: GraphModule, node: Node) -> None:
+    def _add_tensors(self, dot: AnyValue, gm: GraphModule, node: Node) -> None:
         """A box for each parameter and buffer of a module that is called."""
         module: nn.Module = dotted_path.find(gm, str(node.target))
         if isinstance(module, GraphModule):
@@ -219,7 +221,7 @@ class FxGraphDrawer:
         return rf"|{head}\l{lines},\n{end}\l"
 
 
-def _pydot() -> Value:
+def _pydot() -> AnyValue:
     """The package pydot."""
     try:
         return importlib.import_module("pydot")

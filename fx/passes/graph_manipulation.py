@@ -12,7 +12,7 @@ from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
 from ..torch_private import pytree
 from ..use_def.dotted_path import find
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .shape_prop import ShapeProp, TensorMetadata
 
 __all__ = [
@@ -57,7 +57,7 @@ class size_bytes(NamedTuple):
     total_size: int
 
 
-def get_tensor_meta(node: Node) -> Value:
+def get_tensor_meta(node: Node) -> AnyValue:
     """What `ShapeProp` has noted of a node's value.
 
     Raises:
@@ -91,7 +91,7 @@ def get_size_of_all_nodes(
     """
     if args is not None:
         ShapeProp(fx_module).propagate(*args)
-    sized: list[Value] = [
+    sized: list[AnyValue] = [
         node for node in fx_module.graph.nodes if node.op != "output"
     ]
     for node in sized:
@@ -116,7 +116,7 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     return size_bytes(output, output + weights)
 
 
-def _bytes_noted(noted: Value) -> Iterator[int]:
+def _bytes_noted(noted: AnyValue) -> Iterator[int]:
     """The bytes of each tensor in what `ShapeProp` has noted."""
     leaves = pytree.tree_leaves(
         noted, is_leaf=lambda leaf: isinstance(leaf, TensorMetadata)

@@ -27,7 +27,7 @@ from ..interpreter import Interpreter
 from ..node import Node
 from ..torch_private import pytree
 from ..use_def.errors import refuse_torchs
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .two_ways import Comparison, Found, Way, eager
 from .utils.common import subgraph_of
 
@@ -36,7 +36,7 @@ __all__ = ["each_alone", "narrow_down"]
 
 def narrow_down(
     gm: GraphModule,
-    inputs: Sequence[Value],
+    inputs: Sequence[AnyValue],
     other: Way,
     *,
     reference: Way = eager,
@@ -85,7 +85,7 @@ def narrow_down(
 
 def each_alone(
     gm: GraphModule,
-    inputs: Sequence[Value],
+    inputs: Sequence[AnyValue],
     other: Way,
     *,
     reference: Way = eager,
@@ -117,7 +117,7 @@ def each_alone(
     search = _Search(gm, inputs, Comparison(other, reference, rtol, atol))
     differing: list[Found] = []
 
-    def compare(node: Node, values: dict[Node, Value]) -> None:
+    def compare(node: Node, values: dict[Node, AnyValue]) -> None:
         if node.op.startswith("call"):
             module, needed = _alone(gm, [node])
             taken = copy.deepcopy([values[value] for value in needed])
@@ -132,7 +132,10 @@ class _Search:
     """Compares parts of a graph, and remembers the last that differed."""
 
     def __init__(
-        self, gm: GraphModule, inputs: Sequence[Value], comparison: Comparison
+        self,
+        gm: GraphModule,
+        inputs: Sequence[AnyValue],
+        comparison: Comparison,
     ) -> None:
         refuse_torchs(gm)
         self._gm = gm
@@ -190,10 +193,10 @@ class _Search:
         later write can change it.
         """
         module, needed = _alone(self._gm, calls)
-        inside, taken = set(calls), dict[Node, Value]()
-        copies: dict[int, Value] = {}  # so that copies share what values do
+        inside, taken = set(calls), dict[Node, AnyValue]()
+        copies: dict[int, AnyValue] = {}  # so that copies share what values do
 
-        def take(node: Node, values: dict[Node, Value]) -> None:
+        def take(node: Node, values: dict[Node, AnyValue]) -> None:
             for value in node.all_input_nodes if node in inside else ():
                 if value in values and value not in inside | taken.keys():
                     taken[value] = copy.deepcopy(values[value], copies)
@@ -201,7 +204,7 @@ class _Search:
         self.watch(take)
         return self.compare(calls, module, [taken[value] for value in needed])
 
-    def watch(self, see: Callable[[Node, dict[Node, Value]], None]) -> None:
+    def watch(self, see: Callable[[Node, dict[Node, AnyValue]], None]) -> None:
         """Run the graph in eager mode, and show it to `see` at each node."""
         shared = {id(p): p for p in self._copy.parameters()}
         module, inputs = copy.deepcopy((self._copy, self._inputs), shared)
@@ -210,7 +213,7 @@ class _Search:
             _Watch(module, self._gm.graph, see).run(*inputs)
 
     def compare(
-        self, calls: list[Node], module: GraphModule, inputs: list[Value]
+        self, calls: list[Node], module: GraphModule, inputs: list[AnyValue]
     ) -> bool:
         """Whether the two ways differ on a part, as they did before."""
         self._runs += 1
@@ -235,12 +238,12 @@ class _Watch(Interpreter):
         self,
         module: GraphModule,
         graph: Graph,
-        see: Callable[[Node, dict[Node, Value]], None],
+        see: Callable[[Node, dict[Node, AnyValue]], None],
     ) -> None:
         super().__init__(module, graph=graph)
         self._see = see
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Show the node and run it."""
         self._see(n, self.env)
         return super().run_node(n)

@@ -18,7 +18,7 @@ import torch
 from ..interpreter import Interpreter
 from ..node import Node
 from ..torch_private import pytree
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["Profiler", "Record"]
 
@@ -49,12 +49,12 @@ class Profiler(Interpreter):
 
     records: list[Record]
 
-    def run(self, *args: Value, **kwargs: Value) -> Value:
+    def run(self, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Run the graph; the records of an earlier run are dropped."""
         self.records = []
         return super().run(*args, **kwargs)
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node and measure it."""
         start = time.perf_counter()
         result = super().run_node(n)

@@ -31,7 +31,7 @@ from ..graph import Graph
 from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
 from ..use_def.dotted_path import find
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .utils.call_order import kept_in_order
 
 __all__ = ["split_module"]
@@ -119,7 +119,7 @@ def split_module(
         _check_order(parts)
     else:
         order = _runnable_order(parts)
-    modules: dict[str, Value] = {}
+    modules: dict[str, AnyValue] = {}
     for part in (parts[key] for key in order):
         graph, called = _part_graph(
             part,

@@ -20,7 +20,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ..use_def.dotted_path import find
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .split_module import Part, PartId, Parts, connect, out_of_order
 from .tools_common import CALLABLE_NODE_OPS
 from .utils.common import lift_subgraph_as_module, subgraph_of
@@ -31,7 +31,7 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 
-def getattr_recursive(obj: object, name: str) -> Value:
+def getattr_recursive(obj: object, name: str) -> AnyValue:
     """The object at a dotted path; None if there is none.
 
     torch.fx: passes/split_utils.py, getattr_recursive
@@ -64,7 +64,7 @@ def split_by_tags(
     return_fqn_mapping: bool = False,
     return_tuple: bool = False,
     GraphModuleCls: type[GraphModule] = GraphModule,
-) -> Value:
+) -> AnyValue:
     """Cut a module into one submodule for each tag, in the order of the tags.
 
     Each call is in the part that its attribute `tag` names:
@@ -115,7 +115,7 @@ def split_by_tags(
     fetched = [n for n in returned.all_input_nodes if n.op == "get_attr"]
     for node in fetched:
         values[node] = main.node_copy(node)
-    attributes: dict[str, Value] = {}
+    attributes: dict[str, AnyValue] = {}
     mapping: dict[str, str] = {}
     for part in parts.values():
         tag, outputs = part.name, [*part.outputs]
@@ -159,7 +159,7 @@ def _tagged(
                 raise AssertionError(
                     f"Node does not have tag: {node.format_node()}"
                 )
-            copied: Value = node
+            copied: AnyValue = node
             part_of[node] = copied.tag
             parts[copied.tag].nodes.append(node)
     return parts, part_of

@@ -34,7 +34,7 @@ from ..node import Node
 from ..use_def.dotted_path import exists, find
 from ..use_def.errors import refuse_torchs
 from ..use_def.text import _get_qualified_name, resolves_to
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .utils.call_order import kept_in_order
 
 __all__ = ["Structure", "structure_hash"]
@@ -152,7 +152,7 @@ class Structure:
         specs = (info.in_spec, info.out_spec) if info else ()
         return " ".join([type(codegen).__name__, *map(self._of_spec, specs)])
 
-    def _of_spec(self, spec: Value) -> str:
+    def _of_spec(self, spec: AnyValue) -> str:
         """How a structure is nested, down to its leaves."""
         if spec is None or not spec.num_leaves or spec.type is None:
             return "*"
@@ -182,7 +182,7 @@ class Structure:
                 return f"{_kind(value)}({value.extra_repr()})"
         return self.text(value, lambda node: "%")
 
-    def text(self, value: Value, name: Callable[[Node], str]) -> str:
+    def text(self, value: AnyValue, name: Callable[[Node], str]) -> str:
         """An argument, with what `name` answers for the nodes in it.
 
         It tells apart what is equal and not the same: `1` and `True`, or `0.0`
@@ -203,7 +203,7 @@ class Structure:
         shown = "" if plain is tuple else plain.__qualname__
         return f"{shown}({', '.join(inside)})"
 
-    def _of_object(self, value: Value) -> str:
+    def _of_object(self, value: AnyValue) -> str:
         """A constant that has no nodes in it.
 
         The `repr` of an object of an unknown type might have an address in it,
@@ -265,7 +265,7 @@ class Structure:
         return keys
 
 
-def _parts(value: Value) -> list[Value] | None:
+def _parts(value: AnyValue) -> list[AnyValue] | None:
     """What is in a container; None for all else."""
     match value:
         case slice():

@@ -15,7 +15,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..use_def.text import _get_qualified_name
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = [
     "get_acc_ops_name",
@@ -89,7 +89,7 @@ def get_node_target(submodules: Mapping[str, nn.Module], node: Node) -> str:
         return get_acc_ops_name(origin)
     if node.op == "call_method":
         return str(node.target)
-    target: Value = node.target
+    target: AnyValue = node.target
     if "acc_ops" in (getattr(target, "__module__", "") or ""):
         return f"acc_ops.{target.__name__}"
     return _get_qualified_name(target)

@@ -24,11 +24,11 @@ import torch
 from ..graph_module import GraphModule
 from ..node import Node
 from ..torch_private import pytree
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
-__all__ = ["Comparison", "Found", "Problem", "Way", "eager"]
+__all__ = ["Comparison", "Failing", "Found", "Way", "eager"]
 
-Way: TypeAlias = Callable[[GraphModule], Callable[..., Value]]
+Way: TypeAlias = Callable[[GraphModule], Callable[..., AnyValue]]
 """A way to run a graph: makes something to call of a module.
 
 `torch.compile` is one, and so is a pass that returns a module.  It is given the
@@ -37,12 +37,12 @@ module is a copy, which may be changed.
 """
 
 
-def eager(gm: GraphModule) -> Callable[..., Value]:
+def eager(gm: GraphModule) -> Callable[..., AnyValue]:
     """The way in which a module runs by itself."""
     return gm
 
 
-class Problem(NamedTuple):
+class Failing(NamedTuple):
     """How two ways differ.
 
     Attributes:
@@ -72,8 +72,8 @@ class Comparison:
     atol: float | None = None
 
     def problem(
-        self, gm: GraphModule, inputs: Sequence[Value]
-    ) -> Problem | None:
+        self, gm: GraphModule, inputs: Sequence[AnyValue]
+    ) -> Failing | None:
         """How the two ways differ on a module; None if they do not.
 
         Both begin with the same seed, and run without gradients on copies of
@@ -93,18 +93,18 @@ class Comparison:
             found = self._run(self.other, gm, inputs)
         except Exception as raised:
             kind = type(raised).__name__
-            return Problem(kind, f"raises {kind}: {raised}")
+            return Failing(kind, f"raises {kind}: {raised}")
         if len(found) != len(expected):
             text = f"{len(found)} values instead of {len(expected)}"
-            return Problem("values", text)
+            return Failing("values", text)
         for index, (got, right) in enumerate(zip(found, expected, strict=True)):
             if text := self._apart(got, right):
-                return Problem("values", f"value {index}: {text}")
+                return Failing("values", f"value {index}: {text}")
         return None
 
     def _run(
-        self, way: Way, gm: GraphModule, inputs: Sequence[Value]
-    ) -> list[Value]:
+        self, way: Way, gm: GraphModule, inputs: Sequence[AnyValue]
+    ) -> list[AnyValue]:
         """The results, and the inputs as they are then, without structure."""
         # In one call, which keeps tensors together that share memory.
         gm, inputs = copy.deepcopy((gm, inputs))
@@ -113,7 +113,7 @@ class Comparison:
             result = way(gm)(*inputs)
         return pytree.tree_leaves((result, list(inputs)))
 
-    def _apart(self, found: Value, right: Value) -> str:
+    def _apart(self, found: AnyValue, right: AnyValue) -> str:
         """How two values differ; nothing if they do not."""
         numbers = (torch.Tensor, bool, int, float, complex)
         if not isinstance(right, numbers):
@@ -152,9 +152,9 @@ class Found:
 
     nodes: tuple[Node, ...]
     module: GraphModule
-    inputs: tuple[Value, ...]
+    inputs: tuple[AnyValue, ...]
     comparison: Comparison
-    problem: Problem
+    problem: Failing
     runs: int
 
     def __str__(self) -> str:

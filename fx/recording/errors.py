@@ -14,7 +14,7 @@ from typing import Final
 
 from ..torch_private import pytree
 from ..torch_private.overloads import HigherOrderOperator
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from . import frames
 
 
@@ -54,7 +54,7 @@ def numpy(proxy: object) -> str:
     )
 
 
-def numpy_number(value: Value) -> Value:
+def numpy_number(value: AnyValue) -> AnyValue:
     """A number of NumPy, which a node holds as it is.
 
     Raises:
@@ -81,7 +81,7 @@ _PLAIN_FUNCTIONS: Final = (
 
 
 def refuse_functions(
-    called: object, args: Sequence[Value], kwargs: Mapping[str, Value]
+    called: object, args: Sequence[AnyValue], kwargs: Mapping[str, AnyValue]
 ) -> None:
     """Raise if a higher-order operator is given a function to look into.
 

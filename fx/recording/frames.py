@@ -24,7 +24,7 @@ from itertools import islice, takewhile
 from types import FrameType
 from typing import Final, TypeVar
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def is_user(frame: FrameType) -> bool:
     return not f"{frame.f_globals.get('__name__')}.".startswith(OURS)
 
 
-def run_traced(function: Callable[..., T], inputs: Sequence[Value]) -> T:
+def run_traced(function: Callable[..., T], inputs: Sequence[AnyValue]) -> T:
     """Call a function for a trace: `user_stack` begins above this call."""
     return function(*inputs)
 

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from ..node import Node
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 INHERITED: Final = (
     "nn_module_stack",
@@ -45,7 +45,7 @@ class Notes(NamedTuple):
     """
 
     preserved: bool
-    meta: dict[str, Value]
+    meta: dict[str, AnyValue]
 
 
 NO_NOTES: Final = Notes(False, {})

@@ -26,7 +26,7 @@ from ..torch_private.fake_tensors import (
     detect_fake_mode,
 )
 from ..use_def.arguments import map_aggregate
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
 
 class Geometry(NamedTuple):
@@ -83,7 +83,7 @@ def geometry(tensor: torch.Tensor) -> Geometry:
     )
 
 
-def tensors_in(value: Value) -> list[torch.Tensor]:
+def tensors_in(value: AnyValue) -> list[torch.Tensor]:
     """The tensors in a fake value whose memory can be seen.
 
     Args:
@@ -105,7 +105,7 @@ def can_be_seen(tensor: torch.Tensor) -> bool:
     )
 
 
-def hides_memory(value: Value) -> bool:
+def hides_memory(value: AnyValue) -> bool:
     """Whether there is a tensor in a fake value that `can_be_seen` denies."""
     return any(
         isinstance(leaf, torch.Tensor) and not can_be_seen(leaf)
@@ -132,8 +132,8 @@ class _Propagation(Interpreter):
         self._mode = mode
 
     def get_attr(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """The attribute, with fake tensors for its tensors."""
         return map_aggregate(self.fetch_attr(str(target)), self.fake)
 
@@ -148,8 +148,8 @@ class _Propagation(Interpreter):
 
 
 def propagate(
-    gm: GraphModule, sample_args: tuple[Value, ...]
-) -> tuple[FakeTensorMode, dict[Node, Value]]:
+    gm: GraphModule, sample_args: tuple[AnyValue, ...]
+) -> tuple[FakeTensorMode, dict[Node, AnyValue]]:
     """Run a graph on fake tensors.
 
     Args:
@@ -212,7 +212,7 @@ class Storages:
             are not in alias sets, and may share storage with what is.
     """
 
-    def __init__(self, values: dict[Node, Value]) -> None:
+    def __init__(self, values: dict[Node, AnyValue]) -> None:
         """Number the storages of the fake values of a graph's nodes.
 
         Cost: O(nodes + arguments).

@@ -19,10 +19,10 @@ from typing import Final, TypeAlias
 import torch
 
 from ..node import Node, map_arg
-from ..schemas.facts import Facts, facts_of
-from ..use_def.values import Argument, Value
+from ..schemas.facts import OperatorInfo, facts_of
+from ..use_def.values import AnyValue, Argument
 from .aliasing import geometry, is_item, tensors_in, without_data
-from .simulation import COPY, Call, Kept, Simulation
+from .simulation import COPY, Call, NotInPlace, Simulation
 
 _LONGEST_CHAIN: Final = 64
 """Views between a result and the scatter operator that takes it."""
@@ -36,13 +36,13 @@ Given: TypeAlias = tuple[tuple[Argument, ...], dict[str, Argument]]
 
 
 def _call(
-    function: Value,
+    function: AnyValue,
     given: Given,
-    value_of: Callable[[Node], Value],
+    value_of: Callable[[Node], AnyValue],
     mode: contextlib.AbstractContextManager[object],
-) -> Value:
+) -> AnyValue:
     """Call a function with values for nodes.  None if it raises."""
-    values: Value = map_arg(given, value_of)
+    values: AnyValue = map_arg(given, value_of)
     try:
         with mode:
             return function(*values[0], **values[1])
@@ -51,8 +51,11 @@ def _call(
 
 
 def _compute(
-    sim: Simulation, node: Node, changed: dict[Node, Value], bare: bool = False
-) -> Value:
+    sim: Simulation,
+    node: Node,
+    changed: dict[Node, AnyValue],
+    bare: bool = False,
+) -> AnyValue:
     """The value of a node for some changed inputs; None if it raises.
 
     Args:
@@ -63,7 +66,7 @@ def _compute(
             substitutes for fake tensors.
     """
 
-    def value_of(arg: Node) -> Value:
+    def value_of(arg: Node) -> AnyValue:
         value = changed[arg] if arg in changed else sim.values[arg]
         is_tensor = isinstance(value, torch.Tensor)
         return without_data(value) if bare and is_tensor else value
@@ -82,7 +85,7 @@ def view_arguments(node: Node) -> Given:
 
 
 def written_by_scatter(
-    sim: Simulation, node: Node, facts: Facts
+    sim: Simulation, node: Node, facts: OperatorInfo
 ) -> torch.Tensor | None:
     """The part of its first argument that a scatter operator would write.
 
@@ -92,13 +95,13 @@ def written_by_scatter(
     if not node.args:
         return None
     values = sim.values.__getitem__
-    part: Value = _call(facts.view, view_arguments(node), values, sim.mode)
+    part: AnyValue = _call(facts.view, view_arguments(node), values, sim.mode)
     return part if isinstance(part, torch.Tensor) else None
 
 
 def through_views(
-    sim: Simulation, node: Node, moved: dict[Node, Value]
-) -> Value:
+    sim: Simulation, node: Node, moved: dict[Node, AnyValue]
+) -> AnyValue:
     """The value of a node, if some other values were moved.
 
     Args:
@@ -140,7 +143,7 @@ def _viewed_by(node: Node) -> Node | None:
 
 def rule_4_strides(
     sim: Simulation, call: Call, scatter: Node | None
-) -> dict[Node, Value]:
+) -> dict[Node, AnyValue]:
     """Rule 4: no later node may depend on the strides of the result.
 
     Neither may the caller: what is returned has the strides that it had.
@@ -157,7 +160,7 @@ def rule_4_strides(
         The values that would have other strides or another offset.
 
     Raises:
-        Kept: a node depends on the strides.
+        NotInPlace: a node depends on the strides.
 
     Cost: O(users of changed values), at most 100 nodes.
     """
@@ -167,7 +170,7 @@ def rule_4_strides(
         if geometry(value) != geometry(sim.values[node])
     }
     if call.facts.draws and changed:
-        raise Kept("4", "random numbers are drawn in the order of memory")
+        raise NotInPlace("4", "random numbers are drawn in the order of memory")
     waiting = [sim.places[user] for node in changed for user in node.users]
     heapq.heapify(waiting)
     looked_at: set[int] = set()
@@ -183,7 +186,9 @@ def rule_4_strides(
         if len(looked_at) > _MOST_LOOKED_AT or not _recompute(
             sim, node, changed
         ):
-            raise Kept("4", f"{node} depends on the strides of the result")
+            raise NotInPlace(
+                "4", f"{node} depends on the strides of the result"
+            )
         if node in changed:
             for user in node.users:
                 heapq.heappush(waiting, sim.places[user])
@@ -191,12 +196,12 @@ def rule_4_strides(
 
 
 def _check_returned(
-    sim: Simulation, output: Node, changed: dict[Node, Value]
+    sim: Simulation, output: Node, changed: dict[Node, AnyValue]
 ) -> None:
     """Raise if a returned tensor would be another but for its offset.
 
     Raises:
-        Kept: the caller would get other strides, or a conjugate view.
+        NotInPlace: the caller would get other strides, or a conjugate view.
     """
     for node in output.all_input_nodes:
         if node not in changed:
@@ -206,10 +211,14 @@ def _check_returned(
             if geometry(before) != geometry(after)._replace(
                 offset=geometry(before).offset
             ):
-                raise Kept("4", f"{node} is returned, with strides of its own")
+                raise NotInPlace(
+                    "4", f"{node} is returned, with strides of its own"
+                )
 
 
-def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:
+def _recompute(
+    sim: Simulation, node: Node, changed: dict[Node, AnyValue]
+) -> bool:
     """Compute a node from changed inputs, and note its value if it changed.
 
     A view that has become a copy would change which nodes share storage, and so
@@ -248,7 +257,7 @@ def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:
     return True
 
 
-def _reads_elements_alone(node: Node, facts: Facts | None) -> bool:
+def _reads_elements_alone(node: Node, facts: OperatorInfo | None) -> bool:
     """Whether what a call does depends on elements, and not on strides."""
     if facts is None:
         return is_item(node)

@@ -22,7 +22,7 @@ from ..torch_private.overloads import OpOverload
 from ..use_def.annotations import signature_of
 from ..use_def.arguments import parts
 from ..use_def.dotted_path import find
-from ..use_def.values import LEAVES, Argument, Value
+from ..use_def.values import LEAVES, AnyValue, Argument
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls in one order: the pattern's, the graph's."""
@@ -119,7 +119,7 @@ class Exact:
         """Whether the first two operands may be exchanged: never, here."""
         return False
 
-    def conflict(self, paired: Mapping[Node, Value]) -> str:
+    def conflict(self, paired: Mapping[Node, AnyValue]) -> str:
         """Why pairs that match one by one do not match together; here "".
 
         Args:
@@ -128,7 +128,7 @@ class Exact:
         return ""
 
     def matched_path(
-        self, path: str, root: object, paired: Mapping[Node, Value]
+        self, path: str, root: object, paired: Mapping[Node, AnyValue]
     ) -> str | None:
         """Where the searched module has what a match gives for a path; None.
 
@@ -162,7 +162,7 @@ class Exact:
         return True
 
 
-def fetched(node: Node) -> Value:
+def fetched(node: Node) -> AnyValue:
     """What a get_attr node fetches.
 
     Raises:
@@ -215,7 +215,7 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
     ours, theirs = [*parts(sought)], [*parts(found)]
     if ours and len(ours) == len(theirs):
         return all(map(equal_constants, ours, theirs))
-    same: Value = sought == found
+    same: AnyValue = sought == found
     try:
         return bool(same)
     except (RuntimeError, ValueError):  # elementwise, as arrays compare
@@ -246,7 +246,7 @@ def _signs(tensor: torch.Tensor) -> torch.Tensor:
 
 def by_schema(node: Node) -> list[Argument]:
     """All arguments of a call of an OpOverload, defaults filled in."""
-    target: Value = node.target
+    target: AnyValue = node.target
     args, kwargs = node.args, node.kwargs
     arguments: list[Argument] = []
     for place, parameter in enumerate(target._schema.arguments):
@@ -267,7 +267,7 @@ def by_signature(
     None if the pattern's target is not a leaf function, or if either call does
     not fit its parameters.
     """
-    target: Value = pattern.target
+    target: AnyValue = pattern.target
     is_leaf = pattern.meta.get("is_wrapped") and node.target is pattern.target
     if not is_leaf:
         return None
@@ -447,7 +447,7 @@ class Candidates:
             self.pools[place] = pool
             self._ends.append({*pool})
 
-    def near(self, place: int, paired: Mapping[Node, Value]) -> list[Node]:
+    def near(self, place: int, paired: Mapping[Node, AnyValue]) -> list[Node]:
         """The candidates for a further anchor, given what is paired already.
 
         They are below a node that the anchors share, an operation if there is

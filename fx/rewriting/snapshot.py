@@ -29,12 +29,12 @@ from ..graph_module import GraphModule
 from ..linked_list.linked_list import Link
 from ..node import Node
 from ..use_def.errors import refuse_torchs
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 _FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs", "meta")
 """What a rewrite may change of a node, besides its users and its place."""
 
-_fields_of: Final[Callable[[Node], tuple[Value, ...]]] = attrgetter(*_FIELDS)
+_fields_of: Final[Callable[[Node], tuple[AnyValue, ...]]] = attrgetter(*_FIELDS)
 
 
 class Snapshot:
@@ -53,16 +53,16 @@ class Snapshot:
         refuse_torchs(gm)
         self.graph: Graph = gm.graph
         nodes = self.graph.nodes
-        self.fields: dict[Node, tuple[Value, ...]] = {
+        self.fields: dict[Node, tuple[AnyValue, ...]] = {
             node: _fields_of(node) for node in nodes
         }
         self.users: dict[Node, list[Node]] = {n: [*n.users] for n in nodes}
         names = vars(self.graph._graph_namespace)
-        self.names: dict[str, Value] = {
+        self.names: dict[str, AnyValue] = {
             key: copy.copy(table) for key, table in names.items()
         }
         self.insert: Callable[[Node], None] = self.graph._insert
-        self.attributes: list[tuple[Value, Value]] = [
+        self.attributes: list[tuple[AnyValue, AnyValue]] = [
             (table, copy.copy(table))
             for m in gm.modules()
             if not isinstance(m, ScriptModule)  # which nothing is added to

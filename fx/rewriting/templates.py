@@ -33,9 +33,9 @@ from ..tracing.wrapping import original_of
 from ..use_def import dotted_path, lint
 from ..use_def.annotations import signature_of
 from ..use_def.arguments import map_aggregate, parts
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
-Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
+Program: TypeAlias = Callable[..., AnyValue] | nn.Module | Graph
 """A pattern or replacement: a function, a module, or a graph as it is."""
 
 MakeReplacement: TypeAlias = Callable[[InternalMatch, Graph, Graph], Graph]
@@ -62,7 +62,7 @@ class Copies:
         """Begin with none."""
         self.origins: dict[str, object] = {}
         self._paths: dict[tuple[str, int], str] = {}
-        self._memo: dict[int, Value] = {}
+        self._memo: dict[int, AnyValue] = {}
         self._numbers: dict[str, Iterator[int]] = {}
 
     def has(self, path: str) -> bool:
@@ -131,7 +131,7 @@ class Template:
     placeholders: list[Node]
     body: list[Node]
     outputs: list[Argument]
-    keys: list[tuple[Value, ...]]
+    keys: list[tuple[AnyValue, ...]]
     needed: dict[str, object] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     root: object = None
@@ -197,12 +197,12 @@ def graph_of(program: Program) -> Graph:
         return _call_of(function)
     tracer = Tracer()
     graph = tracer.trace(program)
-    owner: Value = tracer.root  # not a GraphModule, since it is never called
+    owner: AnyValue = tracer.root  # not a GraphModule, since it is never called
     graph.owning_module = owner
     return graph
 
 
-def _call_of(function: Callable[..., Value]) -> Graph:
+def _call_of(function: Callable[..., AnyValue]) -> Graph:
     """A graph that calls a leaf function with all its parameters."""
     graph = Graph()
     args: list[Argument] = []
@@ -265,7 +265,7 @@ def template_maker(
             "Must provide either a replacement GraphModule or a replacement "
             "callback"
         )
-    program: Value = as_ours(replacement)
+    program: AnyValue = as_ours(replacement)
     graph = graph_of(program)
     is_module = isinstance(program, nn.Module)
     root = program if is_module else graph.owning_module
@@ -345,7 +345,7 @@ def make_template(
     return template
 
 
-def _keys(returned: Argument) -> Iterator[tuple[Value, ...]]:
+def _keys(returned: Argument) -> Iterator[tuple[AnyValue, ...]]:
     """The keys of each dict in what a graph returns, in order."""
     if isinstance(returned, dict):
         yield tuple(returned)

@@ -5,7 +5,7 @@ argument; does it write; is there a variant of it that works in place?  Each
 overload of an operator declares this in its schema, so no list of operators
 is needed here:
 
-    add.Tensor(Tensor self, ...) -> Tensor             twin: add_.Tensor
+    add.Tensor(Tensor self, ...) -> Tensor           in place: add_.Tensor
     add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)    writes self
     select.int(Tensor(a) self, ...) -> Tensor(a)       a view of self
     select_scatter(Tensor self, Tensor src, ...)       inverse of select.int
@@ -28,9 +28,9 @@ from torch import Tag
 
 from ..torch_private.operators import find_builtin
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
-Overload: TypeAlias = "OpOverload[..., Value]"
+Overload: TypeAlias = "OpOverload[..., AnyValue]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
 
 
@@ -53,7 +53,7 @@ class Parameter(NamedTuple):
 
     name: str
     place: int | None = None
-    default: Value = None
+    default: AnyValue = None
     type: str = ""
 
     def of(self, args: Args, kwargs: Kwargs) -> Argument:
@@ -74,7 +74,7 @@ def _parameter(place: int, argument: torch.Argument) -> Parameter:
     )
 
 
-class Facts:
+class OperatorInfo:
     """What is known of one overload of an operator.
 
     Attributes:
@@ -138,11 +138,11 @@ class Facts:
         self.returns_nothing: bool = not returns and not self.writes
 
     @cached_property
-    def twin(self) -> Overload | None:
+    def inplace_variant(self) -> Overload | None:
         """The overload that computes the same into its first argument.
 
         It need not have the same overload name, and an operator with a `_` at
-        its end need not be a twin.  One tensor must come out, the first
+        its end need not be such a variant.  One tensor must come out, the first
         argument must be written, no other written or viewed, and the rest must
         fit one by one.
         """
@@ -179,11 +179,11 @@ class Facts:
                 return other.overload
         return None
 
-    def _namesakes(self, base: str) -> list[Facts]:
+    def _namesakes(self, base: str) -> list[OperatorInfo]:
         """The facts of the operator `base` in the same namespace.
 
         A view, or an operator that writes, gets an empty list: only functional
-        operators have a twin or are the inverse of a view.
+        operators have a inplace_variant or are the inverse of a view.
         """
         if self.views or self.writes:
             return []
@@ -203,7 +203,7 @@ This is the one thing here that no schema tells."""
 # -- from a target to its facts ----------------------------------------------
 
 
-def facts_of(target: object) -> Facts | None:
+def facts_of(target: object) -> OperatorInfo | None:
     """What is known of a target; None if it is not an overload of an operator.
 
     "None" must be read as "may do anything".
@@ -213,12 +213,14 @@ def facts_of(target: object) -> Facts | None:
     return _facts(target) if isinstance(target, OpOverload) else None
 
 
-_facts: Final[Callable[[Overload], Facts]] = functools.lru_cache(4096)(Facts)
+_facts: Final[Callable[[Overload], OperatorInfo]] = functools.lru_cache(4096)(
+    OperatorInfo
+)
 """By overload and not by name, as a library can be unloaded, and another one
 define an operator of the same name."""
 
 
-def facts_of_overloads(target: object) -> list[Facts] | None:
+def facts_of_overloads(target: object) -> list[OperatorInfo] | None:
     """The facts of all overloads that a call of `target` can mean.
 
     Args:
@@ -252,7 +254,7 @@ def _packet(name: str) -> object:
 
 
 @functools.lru_cache(4096)
-def _facts_in(packet: Value) -> list[Facts]:
+def _facts_in(packet: AnyValue) -> list[OperatorInfo]:
     """The facts of all overloads of an operator; none of anything else."""
     if not isinstance(packet, OpOverloadPacket):
         return []

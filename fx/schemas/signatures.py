@@ -24,8 +24,8 @@ import torch
 
 from ..torch_private.operators import boolean_dispatched
 from ..use_def.annotations import signature_of
-from ..use_def.values import Value
-from .facts import Facts
+from ..use_def.values import AnyValue
+from .facts import OperatorInfo
 
 t = TypeVar("t")
 
@@ -52,7 +52,7 @@ _PLAIN: Final[dict[str, object]] = {
 }
 """Kind of a schema's type → the Python type; Any for all others."""
 
-_GENERIC: Final[dict[str, Value]] = {
+_GENERIC: Final[dict[str, AnyValue]] = {
     "DictType": typing.Dict,  # noqa: UP006  (printed as torch.fx prints it)
     "FutureType": torch.jit.Future,
     "ListType": typing.List,  # noqa: UP006
@@ -63,7 +63,7 @@ _GENERIC: Final[dict[str, Value]] = {
 """Kind of a schema's type that contains types → the Python generic."""
 
 
-def _python_type(jit_type: Value) -> object:
+def _python_type(jit_type: AnyValue) -> object:
     """The annotation for a type in a schema; Any for the few without one.
 
     Args:
@@ -71,13 +71,13 @@ def _python_type(jit_type: Value) -> object:
     """
     kind: str = jit_type.kind()
     if kind not in _GENERIC:
-        return _PLAIN.get(kind, Value)
+        return _PLAIN.get(kind, AnyValue)
     inner = tuple(map(_python_type, jit_type.containedTypes()))
     return _GENERIC[kind][inner[0] if len(inner) == 1 else inner]
 
 
 @functools.lru_cache(maxsize=8192)
-def signature_of_operator(facts: Facts) -> Signature:
+def signature_of_operator(facts: OperatorInfo) -> Signature:
     """The signature that says what the schema of an operator says.
 
     `self` is named `input`, as in torch's own functions, unless there is an
@@ -110,7 +110,7 @@ def signature_of_operator(facts: Facts) -> Signature:
     return Signature(parameters, return_annotation=result)
 
 
-def python_signature(function: Callable[..., Value]) -> Signature | None:
+def python_signature(function: Callable[..., AnyValue]) -> Signature | None:
     """The signature of a function written in Python; None if there is none.
 
     Some functions of torch.nn.functional choose between two functions by a

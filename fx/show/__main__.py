@@ -17,7 +17,7 @@ from torch import nn
 from ..graph_module import GraphModule
 from ..proxy import TraceError
 from ..use_def.annotations import signature_of
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .page import show, traced
 
 __all__ = ["main"]
@@ -104,11 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _found(text: str) -> Value:
+def _found(text: str) -> AnyValue:
     """What a text such as `package.module:name` names."""
     place, _, name = text.partition(":")
     try:
-        value: Value = importlib.import_module(place)
+        value: AnyValue = importlib.import_module(place)
         for part in name.split("."):
             value = getattr(value, part)
     except (ImportError, ValueError, AttributeError) as error:

@@ -19,12 +19,12 @@ from ..extra.effects.effects import owned
 from ..graph_module import GraphModule
 from ..node import Node
 from ..use_def.text import _get_qualified_name, format_arg
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .measure import Facts, bytes_of, value_text
 
 __all__ = ["Data", "describe"]
 
-Data: TypeAlias = dict[str, Value]
+Data: TypeAlias = dict[str, AnyValue]
 """What JSON can say."""
 
 _Group: TypeAlias = tuple[str, str]
@@ -149,7 +149,7 @@ def _target(node: Node) -> str:
     return target if isinstance(target, str) else _get_qualified_name(target)
 
 
-def _call(node: Node, held: Value) -> str:
+def _call(node: Node, held: AnyValue) -> str:
     """What a node does, short: `relu(conv1)`, `x.view(1, -1)`.
 
     A row of the page has little space; its details have the rest.
@@ -178,7 +178,7 @@ def _texts(node: Node) -> Iterator[str]:
         yield f"{key}={_argument(value)}"
 
 
-def _argument(value: Value) -> str:
+def _argument(value: AnyValue) -> str:
     if isinstance(value, str):
         return repr(value)
     return format_arg(value).replace("%", "")
@@ -191,7 +191,7 @@ def _one_line(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def _weights(value: Value) -> int | None:
+def _weights(value: AnyValue) -> int | None:
     """How many numbers a module, or a tensor, holds."""
     # A lazy parameter has none yet, but refuses the question.
     with torch.DisableTorchFunctionSubclass():

@@ -20,7 +20,7 @@ from ..passes.shape_prop import ShapeProp, TensorMetadata
 from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensorMode
 from ..use_def.text import dtype_text
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["Facts", "measure", "value_text"]
 
@@ -42,12 +42,12 @@ class Facts(NamedTuple):
             needs data, such as `item()`, ends the run without data.
     """
 
-    values: Mapping[Node, Value]
+    values: Mapping[Node, AnyValue]
     seconds: Mapping[Node, float]
     problem: str
 
 
-def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
+def measure(gm: GraphModule, inputs: Sequence[AnyValue], times: bool) -> Facts:
     """Find out about the values of a graph; all that is given stays as it is.
 
     Args:
@@ -97,7 +97,7 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone()
 
 
-def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
+def _seconds(gm: GraphModule, inputs: Sequence[AnyValue]) -> dict[Node, float]:
     """The least time of each node in a few runs of a copy."""
     least: dict[Node, float] = {}
     shadow = copy.deepcopy(gm)
@@ -114,7 +114,7 @@ def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
     return least
 
 
-def value_text(value: Value) -> str:
+def value_text(value: AnyValue) -> str:
     """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
     match value:
         case torch.Tensor() | TensorMetadata():
@@ -133,7 +133,7 @@ def value_text(value: Value) -> str:
     return type(value).__name__
 
 
-def bytes_of(value: Value) -> int:
+def bytes_of(value: AnyValue) -> int:
     """The size of the tensors in a value; 0 for those of unknown sizes."""
     match value:
         case torch.Tensor() | TensorMetadata():

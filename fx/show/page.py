@@ -15,7 +15,7 @@ from torch import nn
 from ..graph_module import GraphModule
 from ..tracing.tracer import Tracer
 from ..use_def.errors import refuse_torchs
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .compare import rows_of
 from .describe import Data, describe
 from .measure import measure
@@ -86,7 +86,7 @@ class Page:
 
 def show(
     module: nn.Module,
-    *inputs: Value,
+    *inputs: AnyValue,
     after: nn.Module | None = None,
     times: bool = False,
     title: str = "",

@@ -11,21 +11,23 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Final
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find_or
 
 _HOME: Final = "torch._C._dynamo.eval_frame"
 _WITHOUT: Final = "torch.compile may run the old code of a recompiled module"
 
-_set_strategy: Final[Callable[[CodeType, Value], None]] = find_or(
+_set_strategy: Final[Callable[[CodeType, AnyValue], None]] = find_or(
     f"{_HOME}:set_code_exec_strategy",
     lambda code, strategy: None,
     without=_WITHOUT,
 )
-_Strategy: Final[Value] = find_or(
+_Strategy: Final[AnyValue] = find_or(
     f"{_HOME}:_FrameExecStrategy", None, without=_WITHOUT
 )
-_Action: Final[Value] = find_or(f"{_HOME}:_FrameAction", None, without=_WITHOUT)
+_Action: Final[AnyValue] = find_or(
+    f"{_HOME}:_FrameAction", None, without=_WITHOUT
+)
 
 
 def skip(code: CodeType) -> None:

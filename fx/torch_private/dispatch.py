@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ else:
         needed_for="make_fx",
     )
 
-active_modes: Final[Callable[[], list[Value]]] = find(
+active_modes: Final[Callable[[], list[AnyValue]]] = find(
     "torch.utils._python_dispatch:_get_current_dispatch_mode_stack",
     needed_for="make_fx",
 )
 """The dispatch modes in force, the outermost first."""
 
-without_modes: Final[Callable[[], AbstractContextManager[Value]]] = find_or(
+without_modes: Final[Callable[[], AbstractContextManager[AnyValue]]] = find_or(
     "torch.utils._python_dispatch:_disable_current_modes",
     nullcontext,
     without="constants that are folded in a fake mode have no data",
 )
 """A block in which the dispatch modes are not in force."""
 
-without_dispatch: Final[Callable[[], AbstractContextManager[Value]]] = find(
+without_dispatch: Final[Callable[[], AbstractContextManager[AnyValue]]] = find(
     "torch._C:_DisableTorchDispatch",
     needed_for="make_fx",
 )
@@ -44,13 +44,13 @@ key_of_device: Final[Callable[[str], str]] = find(
 )
 """The name of a device's dispatch key, "CPU" for "cpu"."""
 
-dispatch_key: Final[Callable[[str], Value]] = find(
+dispatch_key: Final[Callable[[str], AnyValue]] = find(
     "torch._C:_parse_dispatch_key",
     needed_for="make_fx",
 )
 """The dispatch key of a name; None if there is none."""
 
-has_kernel_for: Final[Callable[[str, Value], bool]] = find(
+has_kernel_for: Final[Callable[[str, AnyValue], bool]] = find(
     "torch._C:_dispatch_has_kernel_for_dispatch_key",
     needed_for="make_fx",
 )

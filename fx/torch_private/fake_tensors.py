@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ detached: Final[Callable[[FakeTensorMode, FakeTensor], FakeTensor]] = find(
 )
 """A fake tensor of the same mode that does not require gradients."""
 
-unset_fake_temporarily: Final[Callable[[], AbstractContextManager[Value]]] = (
-    find_or(
-        "torch._subclasses.fake_tensor:unset_fake_temporarily",
-        nullcontext,
-        without="constants are computed without data in a fake mode",
-    )
+unset_fake_temporarily: Final[
+    Callable[[], AbstractContextManager[AnyValue]]
+] = find_or(
+    "torch._subclasses.fake_tensor:unset_fake_temporarily",
+    nullcontext,
+    without="constants are computed without data in a fake mode",
 )
 """A block in which calls compute with data again."""
 
@@ -65,14 +65,16 @@ detect_fake_mode: Final[Callable[..., FakeTensorMode | None]] = find_or(
 )
 """The fake mode in force, or that of what is given; None without one."""
 
-python_dispatcher: Final[Callable[[], AbstractContextManager[Value]]] = find_or(
-    "torch._dispatch.python:enable_python_dispatcher",
-    nullcontext,
-    without="ShapeProp of a fake mode takes composite operators apart in C++",
+python_dispatcher: Final[Callable[[], AbstractContextManager[AnyValue]]] = (
+    find_or(
+        "torch._dispatch.python:enable_python_dispatcher",
+        nullcontext,
+        without="ShapeProp of a fake mode takes composites apart in C++",
+    )
 )
 
 preserving_versions: Final[
-    Callable[[tuple[torch.Tensor, ...]], AbstractContextManager[Value]]
+    Callable[[tuple[torch.Tensor, ...]], AbstractContextManager[AnyValue]]
 ] = find_or(
     "torch.autograd:_unsafe_preserve_version_counter",
     lambda tensors: nullcontext(),

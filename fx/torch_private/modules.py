@@ -11,10 +11,10 @@ from typing import Final
 
 from torch import nn
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
-NormBase: Final[Value] = find_or(
+NormBase: Final[AnyValue] = find_or(
     "torch.nn.modules.batchnorm:_NormBase",
     (
         *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
@@ -24,7 +24,7 @@ NormBase: Final[Value] = find_or(
 )
 """The class, or classes, of modules with running statistics."""
 
-DropoutNd: Final[Value] = find_or(
+DropoutNd: Final[AnyValue] = find_or(
     "torch.nn.modules.dropout:_DropoutNd",
     (
         *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
@@ -35,7 +35,7 @@ DropoutNd: Final[Value] = find_or(
 )
 """The class, or classes, of dropouts."""
 
-SpectralNorm: Final[Value] = find(
+SpectralNorm: Final[AnyValue] = find(
     "torch.nn.utils.parametrizations:_SpectralNorm",
     needed_for="the effect of spectral norms in training",
 )
@@ -49,7 +49,7 @@ HOOKS: Final = (
 )
 """Where a module keeps functions that run when it is called."""
 
-GLOBAL_HOOKS: Final[tuple[Mapping[int, Value], ...]] = tuple(
+GLOBAL_HOOKS: Final[tuple[Mapping[int, AnyValue], ...]] = tuple(
     find_or(
         f"torch.nn.modules.module:_global{kind}",
         {},

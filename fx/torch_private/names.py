@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, NoReturn
 import torch
 from torch.torch_version import TorchVersion
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 OLDEST_TORCH: Final = "2.9"
 """The oldest torch that fx works with."""
@@ -88,7 +88,7 @@ class _Missing(type):
             "else works."
         )
 
-    def __call__(cls, *args: Value, **kwargs: Value) -> NoReturn:
+    def __call__(cls, *args: AnyValue, **kwargs: AnyValue) -> NoReturn:
         """Refuse to be called, or to make an instance."""
         cls._refuse()
 
@@ -99,7 +99,7 @@ class _Missing(type):
         cls._refuse()
 
 
-def find(path: str, *, needed_for: str, since: str = OLDEST_TORCH) -> Value:
+def find(path: str, *, needed_for: str, since: str = OLDEST_TORCH) -> AnyValue:
     """The object of torch at a path with a private name in it.
 
     Args:
@@ -120,8 +120,8 @@ def find(path: str, *, needed_for: str, since: str = OLDEST_TORCH) -> Value:
 
 
 def find_or(
-    path: str, default: Value, *, without: str, since: str = OLDEST_TORCH
-) -> Value:
+    path: str, default: AnyValue, *, without: str, since: str = OLDEST_TORCH
+) -> AnyValue:
     """The object of torch at a path, or something that does as well.
 
     Args:

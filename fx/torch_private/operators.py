@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ find_builtin: Final[Callable[[object], str | None]] = find_or(
 )
 """The operator that a function of torch calls, "aten::add" for torch.add."""
 
-boolean_dispatched: Final[Mapping[object, Value]] = find_or(
+boolean_dispatched: Final[Mapping[object, AnyValue]] = find_or(
     "torch._jit_internal:boolean_dispatched",
     {},
     without="functional.max_pool2d and its like have no signature",
@@ -45,14 +45,14 @@ has_kernel: Final[Callable[[str], bool]] = find_or(
 )
 """Whether an operator, "aten::add.Tensor", has any kernel."""
 
-declared_effect: Final[Callable[[str], Value]] = find_or(
+declared_effect: Final[Callable[[str], AnyValue]] = find_or(
     "torch._library.simple_registry:singleton.find",
     lambda full_name: None,
     without="effects that libraries declare for their operators are unknown",
 )
 """What is registered for an operator of a library, with `effect` from 2.10."""
 
-INFERENCE_MODE: Final[tuple[Callable[..., Value], ...]] = tuple(
+INFERENCE_MODE: Final[tuple[Callable[..., AnyValue], ...]] = tuple(
     find_or(
         f"torch.autograd.grad_mode:{name}",
         torch.set_grad_enabled,
@@ -92,11 +92,11 @@ switch_gradients: Final[Callable[[bool], None]] = find_or(
     torch.set_grad_enabled,
     without="a saved graph may not switch gradients",
 )
-enter_autocast: Final[Callable[..., Value]] = find(
+enter_autocast: Final[Callable[..., AnyValue]] = find(
     "torch.amp.autocast_mode:_enter_autocast",
     needed_for="saved graphs that switch autocast on",
 )
-exit_autocast: Final[Callable[..., Value]] = find(
+exit_autocast: Final[Callable[..., AnyValue]] = find(
     "torch.amp.autocast_mode:_exit_autocast",
     needed_for="saved graphs that switch autocast off",
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ else:
         needed_for="operators that take functions, as torch.cond does",
     )
 
-called_for_effect: Final[set[Callable[..., Value]]] = find_or(
+called_for_effect: Final[set[Callable[..., AnyValue]]] = find_or(
     "torch.fx.node:_side_effectful_functions",
     set(),
     without="what is registered with torch.fx as having an effect may be "
@@ -55,7 +55,7 @@ def _checked(condition: object, message: str) -> None:
         raise AssertionError(message)
 
 
-assert_: Final[Callable[[Value, str], None]] = find_or(
+assert_: Final[Callable[[AnyValue, str], None]] = find_or(
     "torch:_assert",
     _checked,
     without="a trace with concrete_args records a function of fx as its check",

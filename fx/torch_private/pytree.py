@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch.utils._pytree import tree_unflatten as tree_unflatten
 else:
 
-    def _of_pytree(name: str, needed_for: str) -> Value:
+    def _of_pytree(name: str, needed_for: str) -> AnyValue:
         """The object of that name."""
         path = f"torch.utils._pytree:{name}"
         return find(path, needed_for=needed_for)
@@ -44,7 +44,7 @@ else:
     tree_structure = _of_pytree("tree_structure", "nested inputs")
     tree_unflatten = _of_pytree("tree_unflatten", "nested inputs")
 
-MODULE: Final[Value] = find(
+MODULE: Final[AnyValue] = find(
     "torch.utils._pytree", needed_for="code with pytree.tree_flatten in it"
 )
 """The module itself: generated code calls it by the name `pytree`."""
@@ -56,7 +56,7 @@ register_pytree_node: Final[Callable[..., None]] = find_or(
 )
 """Makes a class one of the containers."""
 
-SUPPORTED_NODES: Final[Mapping[Value, Value]] = find_or(
+SUPPORTED_NODES: Final[Mapping[AnyValue, AnyValue]] = find_or(
     "torch.utils._pytree:SUPPORTED_NODES",
     {},
     without="a trace on an example refuses objects of registered classes",

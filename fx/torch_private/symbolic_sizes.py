@@ -39,7 +39,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 from ..recording.operators import magic_methods, reflectable_magic_methods
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .fake_tensors import FakeTensorMode
 from .names import find
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 else:
     Source = find("torch._guards:Source", needed_for="fx.trace")
 
-_config: Final[Value] = find(
+_config: Final[AnyValue] = find(
     "torch.fx.experimental._config", needed_for="fx.trace"
 )
-_Printer: Final[Value] = find(
+_Printer: Final[AnyValue] = find(
     "torch.utils._sympy.printers:PythonPrinter", needed_for="fx.trace"
 )
 
@@ -109,18 +109,18 @@ class NotedGuards(ShapeEnv):
         late: the symbols that are only known when the graph runs.
     """
 
-    noted: Callable[[str, Value, bool], None]
-    known: dict[Value, Value]
-    texts: dict[Value, str]
-    late: set[Value]
+    noted: Callable[[str, AnyValue, bool], None]
+    known: dict[AnyValue, AnyValue]
+    texts: dict[AnyValue, str]
+    late: set[AnyValue]
 
     def evaluate_expr(
         self,
-        orig_expr: Value,
-        hint: Value = None,
-        *args: Value,
-        **kwargs: Value,
-    ) -> Value:
+        orig_expr: AnyValue,
+        hint: AnyValue = None,
+        *args: AnyValue,
+        **kwargs: AnyValue,
+    ) -> AnyValue:
         """Answer a question about sizes, and note what that relies on."""
         expr = orig_expr
         if type(hint) in (bool, float) and expr in self.texts:
@@ -132,12 +132,12 @@ class NotedGuards(ShapeEnv):
             self._note(guard.expr, value=True)
         return result
 
-    def _note(self, expr: Value, value: Value) -> None:
+    def _note(self, expr: AnyValue, value: AnyValue) -> None:
         """Note what is relied on from now on."""
         late = not self.late.isdisjoint(expr.free_symbols)
         self.noted(self.written(expr), value, late)
 
-    def written(self, expression: Value) -> str:
+    def written(self, expression: AnyValue) -> str:
         """An expression of sympy as Python."""
         names = self.texts
         if expression in names:  # without parentheses
@@ -153,7 +153,7 @@ class NotedGuards(ShapeEnv):
 
     # -- what is computed --------------------------------------------------
 
-    def operate(self, form: str, *operands: Value) -> Value:
+    def operate(self, form: str, *operands: AnyValue) -> AnyValue:
         """What an operator of Python gives for numbers.
 
         Args:
@@ -178,8 +178,8 @@ class NotedGuards(ShapeEnv):
         return wrap_node(node) if isinstance(node, SymNode) else node
 
     def compute(
-        self, name: str, method: Callable[..., Value], *nodes: Value
-    ) -> Value:
+        self, name: str, method: Callable[..., AnyValue], *nodes: AnyValue
+    ) -> AnyValue:
         """What a method of SymNode gives, which computes once in a trace.
 
         Torch's rules compute the same few products of sizes over and over, and
@@ -204,16 +204,16 @@ class NotedGuards(ShapeEnv):
                 self.known[key] = method(*nodes)
         return self.known[key]
 
-    def _is_positive(self, node: Value) -> bool:
+    def _is_positive(self, node: AnyValue) -> bool:
         """Whether it is, whatever the sizes are."""
         if not node.expr.free_symbols:
             return bool(node.hint > 0)
         if node.pytype is not int:
             return False
-        lowest: Value = self.bound_sympy(node.expr).lower
+        lowest: AnyValue = self.bound_sympy(node.expr).lower
         return bool(node.expr.is_positive or lowest >= 1)
 
-    def opaque(self, form: str, *nodes: Value) -> Value:
+    def opaque(self, form: str, *nodes: AnyValue) -> AnyValue:
         """A symbol for an operation, of which nothing else is known.
 
         What it may raise, or give of another type, for other sizes is guarded.
@@ -257,14 +257,14 @@ class NotedGuards(ShapeEnv):
             self.noted(asked, True, symbol in self.late)
         return self.known[text]
 
-    def _side(self, node: Value) -> str:
+    def _side(self, node: AnyValue) -> str:
         """An operand as Python."""
         if node.expr.free_symbols:
             return f"({self.written(node.expr)})"
         return f"({constant(node.hint)})"
 
 
-def new_env(noted: Callable[[str, Value, bool], None]) -> NotedGuards:
+def new_env(noted: Callable[[str, AnyValue, bool], None]) -> NotedGuards:
     """An environment without symbols.
 
     Each size is a symbol of its own, also if two are equal in the example, and
@@ -330,22 +330,22 @@ Nor do they if the second is a constant, with which they succeed once.
 
 
 @cache
-def _function(form: str) -> Callable[..., Value]:
+def _function(form: str) -> Callable[..., AnyValue]:
     """The function of its operands that a form is."""
     sides = (f"a[{place}]" for place in range(form.count("{}")))
-    function: Callable[..., Value] = eval(  # of our own text
+    function: Callable[..., AnyValue] = eval(  # of our own text
         f"lambda *a: {form.format(*sides)}", {"math": math, "torch": torch}
     )
     return function
 
 
-def constant(number: Value) -> str:
+def constant(number: AnyValue) -> str:
     """A number of Python, as Python."""
     text = repr(number)
     return text if text.strip("-") not in ("inf", "nan") else f"float({text!r})"
 
 
-def specialize(number: Value) -> Value:
+def specialize(number: AnyValue) -> AnyValue:
     """The number itself, which is fixed by a guard from then on."""
     if isinstance(number, torch.SymInt):
         return int(number)
@@ -354,7 +354,7 @@ def specialize(number: Value) -> Value:
     return bool(number) if isinstance(number, torch.SymBool) else number
 
 
-def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
+def arithmetic() -> Iterator[tuple[type, str, Callable[..., AnyValue]]]:
     """What computes sizes, or asks: holders, names, makers of replacements.
 
     Torch calls methods of SymNode, and a program those of numbers. Some of
@@ -383,10 +383,12 @@ def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
     yield FakeTensorMode, "__torch_dispatch__", _asking
 
 
-def _computing(name: str, method: Callable[..., Value]) -> Callable[..., Value]:
+def _computing(
+    name: str, method: Callable[..., AnyValue]
+) -> Callable[..., AnyValue]:
     """The same method of SymNode, which computes as Python does."""
 
-    def replacement(node: Value, *others: Value) -> Value:
+    def replacement(node: AnyValue, *others: AnyValue) -> AnyValue:
         env = node.shape_env
         if not isinstance(env, NotedGuards):  # of somebody else's sizes
             return method(node, *others)
@@ -396,11 +398,11 @@ def _computing(name: str, method: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _instead(
-    function: Callable[..., Value], method: Callable[..., Value] | None
-) -> Callable[..., Value]:
+    function: Callable[..., AnyValue], method: Callable[..., AnyValue] | None
+) -> Callable[..., AnyValue]:
     """A method of numbers that calls a function, if they are a trace's."""
 
-    def replacement(number: Value, *others: Value) -> Value:
+    def replacement(number: AnyValue, *others: AnyValue) -> AnyValue:
         env = getattr(number.node, "shape_env", None)
         if isinstance(env, NotedGuards):
             return function(number, *others)
@@ -409,28 +411,28 @@ def _instead(
     return replacement
 
 
-def _operated(form: str, number: Value, *others: Value) -> Value:
+def _operated(form: str, number: AnyValue, *others: AnyValue) -> AnyValue:
     """What an operator gives."""
     return number.node.shape_env.operate(form, number, *others)
 
 
-def _reflected(form: str, number: Value, other: Value) -> Value:
+def _reflected(form: str, number: AnyValue, other: AnyValue) -> AnyValue:
     """What it gives with its operands in reverse."""
     return number.node.shape_env.operate(form, other, number)
 
 
-_OTHERS: Final[dict[str, Callable[..., Value]]] = {
+_OTHERS: Final[dict[str, Callable[..., AnyValue]]] = {
     "__divmod__": lambda a, b: (a // b, a % b),
     "__rdivmod__": lambda a, b: (b // a, b % a),
 }
-_OF_FLOATS: Final[dict[str, Callable[..., Value]]] = {
+_OF_FLOATS: Final[dict[str, Callable[..., AnyValue]]] = {
     "__bool__": lambda a: bool(a != 0),
     "is_integer": lambda a: a % 1 == 0,
 }
 """Methods of numbers that others make up."""
 
 
-def _asking(dispatch: Callable[..., Value]) -> Callable[..., Value]:
+def _asking(dispatch: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """The same method of a mode, which asks for sizes that a rule leaves out.
 
     Torch's rule for `squeeze` takes a size that is free for not 1, and does not
@@ -439,11 +441,11 @@ def _asking(dispatch: Callable[..., Value]) -> Callable[..., Value]:
 
     def replacement(
         mode: FakeTensorMode,
-        func: Value,
-        types: Value,
-        args: Value = (),
-        kwargs: Value = None,
-    ) -> Value:
+        func: AnyValue,
+        types: AnyValue,
+        args: AnyValue = (),
+        kwargs: AnyValue = None,
+    ) -> AnyValue:
         is_ours = isinstance(mode.shape_env, NotedGuards)
         if is_ours and func.name().startswith("aten::squeeze"):
             tensor, *rest = args
@@ -487,7 +489,7 @@ def settings() -> Iterator[None]:
             log.disabled = was
 
 
-def new_size(env: NotedGuards, text: str, value: int) -> Value:
+def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
     """The SymInt of a new symbol for a size.
 
     The text is kept, so that a guard reads `x.size(1) > 4` and not `s64 > 4`.
@@ -503,11 +505,11 @@ def new_size(env: NotedGuards, text: str, value: int) -> Value:
     return env.create_symintnode(symbol, hint=value, source=source)
 
 
-def expression_of(number: Value) -> Value:
+def expression_of(number: AnyValue) -> AnyValue:
     """The expression, of sympy, that a SymInt or the like stands for."""
     return number.node.expr
 
 
-def hint_of(number: Value) -> Value:
+def hint_of(number: AnyValue) -> AnyValue:
     """What a SymInt or the like is in the example; all else as it is."""
     return number.node.hint if isinstance(number, SYMBOLIC) else number

@@ -17,36 +17,36 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find
 
-PyTreeCodeGen: Final[Value] = find(
+PyTreeCodeGen: Final[AnyValue] = find(
     "torch.fx.graph:_PyTreeCodeGen",
     needed_for="graphs of torch.fx with nested inputs",
 )
-BoxedCodeGen: Final[Value] = find(
+BoxedCodeGen: Final[AnyValue] = find(
     "torch.fx.graph:_BoxedCodeGen",
     since="2.10",
     needed_for="graphs of torch.fx that take their inputs as one list",
 )
-PyTreeInfo: Final[Value] = find(
+PyTreeInfo: Final[AnyValue] = find(
     "torch.fx.graph:_PyTreeInfo",
     needed_for="graphs of torch.fx with nested inputs",
 )
-parse_stack_trace: Final[Value] = find(
+parse_stack_trace: Final[AnyValue] = find(
     "torch.fx.graph:_parse_stack_trace",
     needed_for="fx.graph._parse_stack_trace",
 )
-CodeOnlyModule: Final[Value] = find(
+CodeOnlyModule: Final[AnyValue] = find(
     "torch.fx.graph_module:_CodeOnlyModule",
     needed_for="fx.graph_module._CodeOnlyModule",
 )
-python_type: Final[Value] = find(
+python_type: Final[AnyValue] = find(
     "torch.fx.operator_schemas:_torchscript_type_to_python_type",
     needed_for="fx.operator_schemas._torchscript_type_to_python_type",
 )
 
-Around: TypeAlias = Callable[[Value], Value]
+Around: TypeAlias = Callable[[AnyValue], AnyValue]
 """Given a function, it returns the one to put in its place."""
 
 LOOKUP: Final = "torch._dynamo.backends.registry:lookup_backend"

@@ -12,10 +12,10 @@ from typing import Final, TypeAlias
 
 from torch import nn
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import OLDEST_TORCH, TORCH, find_or
 
-Place: TypeAlias = tuple[dict[str, Value], list[str]]
+Place: TypeAlias = tuple[dict[str, AnyValue], list[str]]
 """The globals of a module, and which of them to replace."""
 
 
@@ -44,7 +44,7 @@ SET_FLAG: Final = place(
 )
 """With what torch says, since 2.15, that no trace runs."""
 
-MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
+MARKED: Final[dict[tuple[int, str], dict[str, AnyValue]]] = find_or(
     "torch.fx._symbolic_trace:_wrapped_fns_to_patch",
     {},
     without="functions marked with torch.fx.wrap are traced through",

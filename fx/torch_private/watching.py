@@ -13,7 +13,7 @@ import torch
 import torch.backends.cuda
 import torch.backends.mha
 
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .names import find, find_or
 from .tracing import place
 
@@ -24,7 +24,7 @@ GRADIENTS: Final = place(
 )
 """What torch's Python code switches gradients with."""
 
-MODES: Final[tuple[Value, ...]] = (
+MODES: Final[tuple[AnyValue, ...]] = (
     torch.backends.mha,
     torch.backends.cuda,
     find("torch._C", needed_for="questions for modes of torch in fx.trace"),
@@ -46,7 +46,7 @@ DispatchMode: Final[type] = find(
 
 _WITHOUT: Final = "fx.trace refuses torch.vmap"
 
-VMAP: Final[tuple[dict[str, Value], list[str]]] = (
+VMAP: Final[tuple[dict[str, AnyValue], list[str]]] = (
     find_or("torch._functorch.apis:__dict__", {}, without=_WITHOUT),
     ["vmap_impl"],
 )
@@ -63,7 +63,7 @@ is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
 )
 """Whether a tensor is what the function in a transform gets."""
 
-broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
+broadcast_to_and_flatten: Final[Callable[..., list[AnyValue] | None]] = find(
     "torch.utils._pytree:_broadcast_to_and_flatten",
     needed_for="torch.vmap in fx.trace",
 )
@@ -71,7 +71,7 @@ broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
 leaves there; None if they do not fit."""
 
 
-def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
+def autocast_arguments(block: torch.autocast) -> tuple[AnyValue, ...]:
     """What `enter_autocast` takes to do what a block does."""
     names = "device", "fast_dtype", "_enabled", "_cache_enabled"
     return tuple(getattr(block, name) for name in names)

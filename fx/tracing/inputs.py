@@ -29,10 +29,10 @@ from ..torch_private.tracing import compiled_from
 from ..use_def.annotations import annotations_of
 from ..use_def.contracts import PyTreeInfo
 from ..use_def.dead_code import has_side_effect
-from ..use_def.values import Value, base_types
+from ..use_def.values import AnyValue, base_types
 
 if TYPE_CHECKING:
-    from .tracer import Watch
+    from .tracer import TraceListener
 
 
 class PHBase:
@@ -65,7 +65,7 @@ class PHWithMeta(PHBase):
         self.ph_key = ph_key
 
 
-ConcreteArgs = Mapping[str, Value] | tuple[Value, ...]
+ConcreteArgs = Mapping[str, AnyValue] | tuple[AnyValue, ...]
 
 
 class Parameters(NamedTuple):
@@ -85,17 +85,17 @@ class Parameters(NamedTuple):
     varargs: str | None
     varkw: str | None
     has_keyword_only: bool
-    defaults: dict[str, Value]
+    defaults: dict[str, AnyValue]
 
 
-def parameters_of(function: Callable[..., Value]) -> Parameters:
+def parameters_of(function: Callable[..., AnyValue]) -> Parameters:
     """The parameters of a plain Python function."""
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
     rest = iter(code.co_varnames[count:])
     has_args = code.co_flags & inspect.CO_VARARGS
     has_kwargs = code.co_flags & inspect.CO_VARKEYWORDS
-    last: tuple[Value, ...] = function.__defaults__ or ()
+    last: tuple[AnyValue, ...] = function.__defaults__ or ()
     first = code.co_argcount - len(last)
     defaults = dict(zip(code.co_varnames[first:], last, strict=False))
     return Parameters(
@@ -109,7 +109,7 @@ def parameters_of(function: Callable[..., Value]) -> Parameters:
 
 def by_name(
     concrete_args: ConcreteArgs | None, names: list[str], known: Collection[str]
-) -> Mapping[str, Value]:
+) -> Mapping[str, AnyValue]:
     """Concrete arguments by the parameter they are for.
 
     Programs that fix all parameters but a few name `kwargs` too: that one
@@ -155,9 +155,9 @@ class RootInputs:
     def __init__(
         self,
         tracer: TracerBase,
-        function: Callable[..., Value],
-        defaults: Mapping[str, Value],
-        concrete: Mapping[str, Value],
+        function: Callable[..., AnyValue],
+        defaults: Mapping[str, AnyValue],
+        concrete: Mapping[str, AnyValue],
         taken: Collection[str],
     ) -> None:
         """Prepare to make the placeholders.
@@ -175,13 +175,15 @@ class RootInputs:
         self._concrete = concrete
         self._taken = taken
 
-    def __call__(self, name: str) -> Value:
+    def __call__(self, name: str) -> AnyValue:
         """The value that stands for a parameter: a proxy, or a structure."""
         if name in self._concrete:
             return self._specialized(name, self._concrete[name])
         return self._placeholder(name, name, self._annotations.get(name))
 
-    def _placeholder(self, target: str, name: str, note: Value = None) -> Proxy:
+    def _placeholder(
+        self, target: str, name: str, note: AnyValue = None
+    ) -> Proxy:
         """A placeholder with the default of a parameter, if it has one."""
         proxy = self._tracer.create_proxy(
             "placeholder", target, (), {}, type_expr=note
@@ -190,13 +192,13 @@ class RootInputs:
             proxy.node.args = (self._defaults[name],)
         return proxy
 
-    def _specialized(self, name: str, value: Value) -> Value:
+    def _specialized(self, name: str, value: AnyValue) -> AnyValue:
         """A structure of proxies and constants, with a placeholder each."""
         numbers = count(1)
         # The default is one of the structure, not of a part of it.
         owner = name if pytree.tree_is_leaf(value) else ""
 
-        def leaf(x: Value) -> Value:
+        def leaf(x: AnyValue) -> AnyValue:
             names = (f"{name}_{number}" for number in numbers)
             target = next(name for name in names if name not in self._taken)
             proxy = self._placeholder(target, owner)
@@ -208,7 +210,7 @@ class RootInputs:
 
         return pytree.tree_map(leaf, value)
 
-    def _assert_equal(self, proxy: Proxy, value: Value, name: str) -> None:
+    def _assert_equal(self, proxy: Proxy, value: AnyValue, name: str) -> None:
         """Record a check that a fixed input is what it was traced for."""
         message = (
             f"{name} has been specialized to have value {value} but got "
@@ -266,7 +268,7 @@ def _assert_same(value: object, constant: object, msg: str) -> None:
 _VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
-def method_of(root: nn.Module, name: str) -> Value:
+def method_of(root: nn.Module, name: str) -> AnyValue:
     """The method of a root module that is traced, from its class.
 
     The forward of the class is traced; a forward or hooks of the instance are
@@ -307,7 +309,7 @@ def not_a_function(root: object, function: object) -> str:
     return f"Expected FunctionType, got {type(function)}: {remedy}"
 
 
-def undecorated(function: Callable[..., Value]) -> Callable[..., Value]:
+def undecorated(function: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """The Python function inside decorators, whose parameters count.
 
     What decorates a builtin, or a class, has only its own.
@@ -318,11 +320,11 @@ def undecorated(function: Callable[..., Value]) -> Callable[..., Value]:
 
 def root_call(
     tracer: TracerBase,
-    root_fn: Callable[..., Value],
+    root_fn: Callable[..., AnyValue],
     owner: nn.Module | None,
     concrete_args: ConcreteArgs | None,
-    watch: Watch,
-) -> tuple[Callable[..., Value], list[Value]]:
+    watch: TraceListener,
+) -> tuple[Callable[..., AnyValue], list[AnyValue]]:
     """What to call, and with which arguments: `create_args_for_root`.
 
     Args:
@@ -338,7 +340,7 @@ def root_call(
         raise RuntimeError(
             "``self`` argument cannot be part of *args expansion!"
         )
-    args: list[Value] = [] if owner is None else [owner]
+    args: list[AnyValue] = [] if owner is None else [owner]
     free = names[len(args) :]
     takes_rest = bool(varargs or varkw) and len(names) == 1
     if takes_rest and concrete_args and isinstance(concrete_args, tuple):
@@ -372,7 +374,7 @@ def root_call(
         )
     names = names if owner is None else ["self", *free]
 
-    def flat(*leaves: Value) -> Value:
+    def flat(*leaves: AnyValue) -> AnyValue:
         nested = pytree.tree_unflatten(list(leaves), spec)
         results, out_spec = pytree.tree_flatten(root_fn(*nested))
         tracer.graph._pytree_info = PyTreeInfo(names, spec, out_spec)
@@ -382,8 +384,8 @@ def root_call(
 
 
 def _flat_placeholders(
-    tracer: TracerBase, values: tuple[Value, ...]
-) -> list[Value]:
+    tracer: TracerBase, values: tuple[AnyValue, ...]
+) -> list[AnyValue]:
     """Placeholders input_0, input_1, … for a root that takes `*args`."""
     proxies = []
     for index, value in enumerate(values):
@@ -396,8 +398,10 @@ def _flat_placeholders(
 
 
 def _taking_all(
-    root_fn: Callable[..., Value], function: Callable[..., Value], count: int
-) -> Callable[..., Value]:
+    root_fn: Callable[..., AnyValue],
+    function: Callable[..., AnyValue],
+    count: int,
+) -> Callable[..., AnyValue]:
     """A variant of `root_fn` that takes all parameters by position.
 
     Python would put the one proxy of `*args` into a tuple, and the graph would
@@ -424,7 +428,7 @@ def _taking_all(
         )
 
     @functools.wraps(root_fn)
-    def call(*args: Value) -> Value:
+    def call(*args: AnyValue) -> AnyValue:
         by_keyword = dict(zip(names, args[code.co_argcount :], strict=True))
         return root_fn(*args[: code.co_argcount], **by_keyword)
 
@@ -438,8 +442,8 @@ def _shape(code: CodeType) -> tuple[int, int, int]:
 
 
 def _all_positional(
-    function: Callable[..., Value], count: int
-) -> Callable[..., Value]:
+    function: Callable[..., AnyValue], count: int
+) -> Callable[..., AnyValue]:
     """A function whose `*args` and the like are `count` plain parameters.
 
     Then one proxy can be passed for `*args`, and stands for all of them.

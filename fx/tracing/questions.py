@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from ..torch_private.tracing import FLAG, SET_FLAG
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .patching import TRACES
 
 _SAID: Final[ContextVar[tuple[object, bool] | None]] = ContextVar(
@@ -72,7 +72,7 @@ class _Flag:
     for good.
     """
 
-    def __init__(self, theirs: Value) -> None:
+    def __init__(self, theirs: AnyValue) -> None:
         """Stand for torch.fx's own flag, or its function, too."""
         self._theirs = theirs
 
@@ -95,7 +95,7 @@ def _setter(theirs: Callable[[bool], None]) -> Callable[[bool], None]:
     return set_flag
 
 
-make_flag: Final[Callable[[Value], Value]] = _Flag
+make_flag: Final[Callable[[AnyValue], AnyValue]] = _Flag
 """Makes what replaces torch.fx's flag."""
 
 FLAGS: Final = ((*FLAG, make_flag), (*SET_FLAG, _setter))

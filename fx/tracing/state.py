@@ -18,7 +18,7 @@ from torch import nn
 from ..proxy import TraceError
 from ..recording import frames
 from ..torch_private import pytree
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .wrapping import find_proxy
 
 CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)
@@ -59,7 +59,7 @@ class State:
         """Walk through the modules of `root`, each once."""
         self.modules: dict[nn.Module, str] = {}
         self.tensors: dict[int, tuple[str, torch.Tensor | None]] = {}
-        self.constants: dict[Value, str] = {}
+        self.constants: dict[AnyValue, str] = {}
         ahead = [("", root)]
         while ahead:
             path, module = ahead.pop()
@@ -80,7 +80,7 @@ class State:
                 if child is not None:
                     ahead.append((prefix + name, child))
 
-    def named(self) -> list[tuple[str, Value]]:
+    def named(self) -> list[tuple[str, AnyValue]]:
         """The tensors and constants, each once, with their paths."""
         constants = [
             (path, value)
@@ -90,12 +90,14 @@ class State:
         return [*self.tensors.values(), *constants]
 
 
-def path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
+def path_among(
+    value: AnyValue, named: Iterable[tuple[str, AnyValue]]
+) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
 
 
-def refuse_proxies_in(value: Value) -> None:
+def refuse_proxies_in(value: AnyValue) -> None:
     """Raise if an object that is to be a constant holds a proxy.
 
     Its next users would find proxies of a trace that has ended.

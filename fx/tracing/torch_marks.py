@@ -15,7 +15,7 @@ from typing import Final
 import torch.fx
 
 from ..torch_private.tracing import MARKED
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .state import path_among
 from .wrapping import (
     MARK,
@@ -60,7 +60,7 @@ def is_torchs(namespace: Globals, name: str) -> bool:
     return bool(namespace[MARK][name] == _WHERE)
 
 
-def is_leaf_function(function: Value) -> bool:
+def is_leaf_function(function: AnyValue) -> bool:
     """Whether a function was marked as a leaf, in any module, by either wrap.
 
     Cost: O(functions that are marked).
@@ -69,7 +69,7 @@ def is_leaf_function(function: Value) -> bool:
     return any(leaf is function for _, _, leaf in all_wrapped_globals())
 
 
-def wrap_for(function: Value) -> Callable[..., Value]:
+def wrap_for(function: AnyValue) -> Callable[..., AnyValue]:
     """What marks a leaf function again: torch.fx.wrap if that marked it.
 
     Where both did, it is `fx.wrap`. So it is for a function of math: both

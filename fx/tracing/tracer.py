@@ -11,11 +11,11 @@ a trace replaces the functions behind them (`patching`) to see them too:
     math.sqrt(x)      a global                a leaf function: see wrapping
 
 Tensors among the arguments of an operation, which a node cannot hold, become
-get_attr nodes in `lower_other`.
+get_attr nodes in `create_other_arg`.
 
 A `Tracer` decides what is recorded; users subclass it.  A `TraceRun`, one for
 each trace, patches what that has to see, and asks the tracer about each call.
-A `Watch` is told what happens, and records nothing.
+A `TraceListener` is told what happens, and records nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..node import Node
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..use_def.annotations import annotations_of
-from ..use_def.values import Argument, Value, overrides_new
+from ..use_def.values import AnyValue, Argument, overrides_new
 from .inputs import method_of, not_a_function, root_call, undecorated
 from .patching import TRACES
 from .state import STORED, State, path_among, refuse_proxies_in
@@ -54,14 +54,16 @@ from .wrapping import (
 )
 
 
-class Watch:
+class TraceListener:
     """Is told what happens in one trace, and takes no notice."""
 
     def begin(self, tracer: Tracer, state: State) -> None:
         """A trace begins, whose root has in it what `state` says."""
 
     def given(
-        self, function: Callable[..., Value], defaults: Mapping[str, Value]
+        self,
+        function: Callable[..., AnyValue],
+        defaults: Mapping[str, AnyValue],
     ) -> None:
         """A function is traced whose inputs have defaults, by name."""
 
@@ -74,7 +76,7 @@ class Watch:
     def enter(self, module: nn.Module) -> None:
         """The forward of a module is going to run."""
 
-    def fetched(self, node: Node, value: Value) -> None:
+    def fetched(self, node: Node, value: AnyValue) -> None:
         """The code has a value without a proxy, which `node` fetches."""
 
     def finish(self) -> None:
@@ -93,7 +95,7 @@ class Watch:
         """The trace has ended with an error."""
 
 
-Function: TypeAlias = Callable[..., Value]
+Function: TypeAlias = Callable[..., AnyValue]
 
 Root: TypeAlias = nn.Module | Function
 """What can be traced: a module, or a plain Python function."""
@@ -119,12 +121,12 @@ class Tracer(TracerBase):
 
     root: nn.Module
     submodule_paths: dict[nn.Module, str] | None
-    _watching: ClassVar[type[Watch]] = Watch
+    _watching: ClassVar[type[TraceListener]] = TraceListener
 
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
-        autowrap_functions: tuple[Callable[..., Value], ...] = (),
+        autowrap_functions: tuple[Callable[..., AnyValue], ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
         """Make a tracer.
@@ -152,18 +154,18 @@ class Tracer(TracerBase):
         self.submodule_paths = None
         self.root_module_name: str = ""
         self.num_calls: dict[str, int] = {}
-        self.tensor_attrs: dict[Value, str] = {}
+        self.tensor_attrs: dict[AnyValue, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
         self._state: State | None = None
-        self._watch = Watch()
+        self._watch = TraceListener()
 
     # -- the trace ---------------------------------------------------------
 
     def trace(
         self,
         root: Root,
-        concrete_args: dict[str, Value] | tuple[Value, ...] | None = None,
+        concrete_args: dict[str, AnyValue] | tuple[AnyValue, ...] | None = None,
     ) -> Graph:
         """The graph of what `root` does.
 
@@ -213,12 +215,12 @@ class Tracer(TracerBase):
             raise
 
     def _add_output(
-        self, call: Callable[..., Value], returned: Argument
+        self, call: Callable[..., AnyValue], returned: Argument
     ) -> Node:
         """Record the output node, with which the graph is whole."""
         is_flat = self.graph._pytree_info is None
         notes = annotations_of(undecorated(call)) if is_flat else {}
-        last: tuple[Value, ...]
+        last: tuple[AnyValue, ...]
         last = "output", "output", (returned,), {}, None, notes.get("return")
         output: Node = frames.run_traced(self.create_node, last)
         return output
@@ -228,7 +230,7 @@ class Tracer(TracerBase):
         self._is_tracing = False
         self._watch.finish()
         self.submodule_paths = self._state = None
-        self._watch = Watch()
+        self._watch = TraceListener()
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""
@@ -267,10 +269,10 @@ class Tracer(TracerBase):
 
     def create_args_for_root(
         self,
-        root_fn: Callable[..., Value],
+        root_fn: Callable[..., AnyValue],
         is_module: bool,
-        concrete_args: dict[str, Value] | tuple[Value, ...] | None = None,
-    ) -> tuple[Callable[..., Value], list[Value]]:
+        concrete_args: dict[str, AnyValue] | tuple[AnyValue, ...] | None = None,
+    ) -> tuple[Callable[..., AnyValue], list[AnyValue]]:
         """Make a placeholder for each parameter of the root.
 
         Args:
@@ -338,10 +340,10 @@ class Tracer(TracerBase):
     def call_module(
         self,
         m: nn.Module,
-        forward: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        forward: Callable[..., AnyValue],
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer the call of a submodule while tracing.
 
         A leaf gives a proxy of a call_module node; another module is run,
@@ -378,10 +380,10 @@ class Tracer(TracerBase):
     def _call_leaf(
         self,
         path: str,
-        forward: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        forward: Callable[..., AnyValue],
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Record the call of a leaf module, whose `forward` is not run."""
         return self.create_proxy("call_module", path, args, kwargs)
 
@@ -393,9 +395,9 @@ class Tracer(TracerBase):
     def getattr(
         self,
         attr: str,
-        attr_val: Value,
+        attr_val: AnyValue,
         parameter_proxy_cache: dict[str, Proxy],
-    ) -> Value:
+    ) -> AnyValue:
         """Answer the read of a module's attribute while tracing.
 
         For a parameter (and a buffer, with `proxy_buffer_attributes`) in the
@@ -442,7 +444,7 @@ class Tracer(TracerBase):
 
     # -- arguments ---------------------------------------------------------
 
-    def lower_other(self, a: Value) -> Argument:
+    def create_other_arg(self, a: AnyValue) -> Argument:
         """Turn a value into what a node can hold, perhaps a part of the root.
 
         A parameter, buffer, module or tensor that the root has becomes a
@@ -471,9 +473,9 @@ class Tracer(TracerBase):
             refuse_proxies_in(a)
             path = self._store(f"_{kind.__name__}_constant_", a)
             return self._fetch(path, a)
-        return super().lower_other(a)
+        return super().create_other_arg(a)
 
-    def _state_node(self, a: Value) -> Node | None:
+    def _state_node(self, a: AnyValue) -> Node | None:
         """A get_attr node for a parameter, buffer or module of the root.
 
         None for any other value.
@@ -493,7 +495,7 @@ class Tracer(TracerBase):
             return None
         return None if path is None else self._fetch(path, a)
 
-    def _fetch(self, path: str, value: Value) -> Node:
+    def _fetch(self, path: str, value: AnyValue) -> Node:
         """A new get_attr node, for a value that code has without a proxy."""
         if not path:
             raise TraceError(
@@ -506,7 +508,7 @@ class Tracer(TracerBase):
         self._watch.fetched(node, value)
         return node
 
-    def _constant_path(self, a: Value) -> str:
+    def _constant_path(self, a: AnyValue) -> str:
         """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
@@ -514,7 +516,7 @@ class Tracer(TracerBase):
             path = self.tensor_attrs[a] = self._store(prefix, a)
         return path
 
-    def _store(self, prefix: str, value: Value) -> str:
+    def _store(self, prefix: str, value: AnyValue) -> str:
         """Put a constant on the root; its name there."""
         name = self.get_fresh_qualname(prefix)
         # Another thread may trace the same root, and have taken the name.
@@ -548,7 +550,7 @@ class Tracer(TracerBase):
                 "wrap its nodes: Proxy(node)"
             )
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
+    def __deepcopy__(self, memo: dict[int, AnyValue]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""
         memo.update((id(module), module) for module in self._autowrap_search)
         new = memo[id(self)] = object.__new__(type(self))
@@ -577,7 +579,7 @@ class TraceRun:
             tracer: decides what is recorded.
         """
         self.tracer = tracer
-        self.watch: Watch = tracer._watch  # noqa: SLF001
+        self.watch: TraceListener = tracer._watch  # noqa: SLF001
         self._calls_forward = tracer._runs_by_forward()  # noqa: SLF001
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
@@ -639,13 +641,13 @@ class TraceRun:
     def call_module(
         self,
         original: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer the call of a module: the tracer decides."""
         module = args[0]
 
-        def forward(*inputs: Value, **options: Value) -> Value:
+        def forward(*inputs: AnyValue, **options: AnyValue) -> AnyValue:
             self._visit_forward(module)
             return original(module, *inputs, **options)
 
@@ -656,9 +658,9 @@ class TraceRun:
     def call_overridden(
         self,
         original: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer the call of a module whose class has its own `__call__`.
 
         A leaf is recorded whatever that method does; otherwise the method
@@ -672,9 +674,9 @@ class TraceRun:
     def read_attribute(
         self,
         original: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer the read of a parameter, buffer or submodule."""
         value = original(*args)
         return self.tracer.getattr(args[1], value, self._proxies)
@@ -682,9 +684,9 @@ class TraceRun:
     def call_function(
         self,
         function: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer the call of a global function.
 
         It is recorded if the function is a leaf of this trace and a proxy is
@@ -699,7 +701,8 @@ class TraceRun:
 
 def replacing(
     handle: Callable[
-        [TraceRun, Function, tuple[Value, ...], dict[str, Value]], Value
+        [TraceRun, Function, tuple[AnyValue, ...], dict[str, AnyValue]],
+        AnyValue,
     ],
 ) -> Callable[[Function], Function]:
     """A maker of replacements that hand each call to the current TraceRun.
@@ -712,7 +715,7 @@ def replacing(
         original = original_of(called)
 
         @functools.wraps(original)
-        def replacement(*args: Value, **kwargs: Value) -> Value:
+        def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
             run = TRACES.current
             if not isinstance(run, TraceRun):
                 return original(*args, **kwargs)

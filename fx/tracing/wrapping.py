@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .patching import TRACES
 
-F = TypeVar("F", bound=Callable[..., Value])
+F = TypeVar("F", bound=Callable[..., AnyValue])
 
-Globals: TypeAlias = dict[str, Value]
+Globals: TypeAlias = dict[str, AnyValue]
 """The globals of a Python module."""
 
 MARK: Final = "__fx_wrapped__"
@@ -44,7 +44,7 @@ _MODULES: Final[dict[int, Globals]] = {}
 def wrap(fn_or_name: str) -> str: ...
 @overload
 def wrap(fn_or_name: F) -> F: ...
-def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
+def wrap(fn_or_name: str | Callable[..., AnyValue]) -> AnyValue:
     """Make a global function of the calling module a leaf.
 
         wrap("len")          # by name
@@ -107,7 +107,7 @@ def note_wrapped(namespace: Globals, name: str, where: str) -> None:
         _MODULES[id(namespace)] = namespace
 
 
-def lookup(namespace: Globals, name: str) -> Value:
+def lookup(namespace: Globals, name: str) -> AnyValue:
     """The global or builtin of this name, or None if there is none yet."""
     return namespace.get(name, getattr(builtins, name, None))
 
@@ -120,7 +120,7 @@ _FUNCTIONS: Final = (
 )
 
 
-def _check_function(function: Value, name: str, where: str) -> None:
+def _check_function(function: AnyValue, name: str, where: str) -> None:
     """Raise unless a replacement can take the place of `function`."""
     if isinstance(function, _FUNCTIONS):
         return
@@ -136,7 +136,7 @@ def _check_function(function: Value, name: str, where: str) -> None:
 
 def wrapped_globals(
     namespace: Globals, *, must_exist: bool
-) -> Iterator[tuple[str, Callable[..., Value]]]:
+) -> Iterator[tuple[str, Callable[..., AnyValue]]]:
     """The leaf functions of one module: their names, and they themselves.
 
     Args:
@@ -162,14 +162,14 @@ def wrapped_globals(
             )
 
 
-def all_wrapped_globals() -> Iterator[tuple[Globals, str, Value]]:
+def all_wrapped_globals() -> Iterator[tuple[Globals, str, AnyValue]]:
     """The leaf functions of all modules, except names not yet defined."""
     for namespace in list(_MODULES.values()):
         for name, leaf in wrapped_globals(namespace, must_exist=False):
             yield namespace, name, leaf
 
 
-def original_of(function: Value) -> Value:
+def original_of(function: AnyValue) -> AnyValue:
     """The original of a replacement; any other function is returned as is.
 
     Any global can hold a replacement, because another thread may be tracing.
@@ -180,7 +180,7 @@ def original_of(function: Value) -> Value:
     return original if attributes.get("__wrapped__") is original else function
 
 
-def find_proxy(*values: Value) -> Proxy | None:
+def find_proxy(*values: AnyValue) -> Proxy | None:
     """The first proxy in some values, at any depth but in no dataclass.
 
     A function may write into a dataclass, and a node would be given a copy.
@@ -190,9 +190,9 @@ def find_proxy(*values: Value) -> Proxy | None:
 
 def record_leaf(
     proxy: Proxy,
-    function: Callable[..., Value],
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
+    function: Callable[..., AnyValue],
+    args: tuple[AnyValue, ...],
+    kwargs: dict[str, AnyValue],
 ) -> Proxy:
     """Record a call of a leaf function.
 
@@ -215,7 +215,7 @@ class ProxyableClassMeta(type):
     torch.fx: _symbolic_trace.py, ProxyableClassMeta
     """
 
-    def __call__(cls, *args: Value, **kwargs: Value) -> Value:
+    def __call__(cls, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Construct an instance, or record its construction."""
         if TRACES.current is not None:
             proxy = find_proxy(args, kwargs)

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from inspect import Signature
 from typing import Final
 
-from .values import Value
+from .values import AnyValue
 
-_TEXT: Final[dict[str, Value]] = {}
+_TEXT: Final[dict[str, AnyValue]] = {}
 """The keyword of `inspect.get_annotations` that asks for all as text."""
 
-_KNOWN: Final[dict[str, Value]] = {}
+_KNOWN: Final[dict[str, AnyValue]] = {}
 """The one that asks for values, and for a ForwardRef where there is none."""
 
-_SIGNATURE: Final[dict[str, Value]] = {}
+_SIGNATURE: Final[dict[str, AnyValue]] = {}
 """The same for `inspect.signature`."""
 
 if sys.version_info >= (3, 14):
@@ -32,7 +32,7 @@ if sys.version_info >= (3, 14):
     _KNOWN["format"] = _SIGNATURE["annotation_format"] = Format.FORWARDREF
 
 
-def annotations_of(function: Callable[..., Value]) -> dict[str, Value]:
+def annotations_of(function: Callable[..., AnyValue]) -> dict[str, AnyValue]:
     """The annotations of a function; as text where a name is not defined.
 
     Args:
@@ -49,7 +49,7 @@ def annotations_of(function: Callable[..., Value]) -> dict[str, Value]:
         }
 
 
-def _is_known(note: Value) -> bool:
+def _is_known(note: AnyValue) -> bool:
     """Whether all that an annotation names is defined."""
     parts = typing.get_args(note)
     is_name = isinstance(note, typing.ForwardRef)
@@ -57,7 +57,7 @@ def _is_known(note: Value) -> bool:
 
 
 def signature_of(
-    function: Callable[..., Value], *, follow_wrapped: bool = True
+    function: Callable[..., AnyValue], *, follow_wrapped: bool = True
 ) -> Signature:
     """`inspect.signature`, also where annotations name what is not defined.
 

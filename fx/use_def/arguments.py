@@ -20,7 +20,7 @@ from typing import Final, TypeVar, cast, overload
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..linked_list.linked_list import Link
-from .values import LEAVES, Argument, Value
+from .values import LEAVES, AnyValue, Argument
 
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
 """The kwargs of a node without keyword arguments."""
@@ -83,7 +83,7 @@ def _map_tuple(
     )
     if type(a) is tuple or not hasattr(a, "_fields"):
         return items
-    named: tuple[Argument, ...] = cast("Value", type(a))._make(items)
+    named: tuple[Argument, ...] = cast("AnyValue", type(a))._make(items)
     return named
 
 
@@ -125,7 +125,7 @@ def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
     return slice(*[map_aggregate(end, fn) for end in ends])
 
 
-def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
+def _map_dataclass(a: AnyValue, fn: Callable[[Argument], Argument]) -> Argument:
     """A dataclass with Nodes inside is a container; without, a constant."""
     if not holds_node(a):
         return fn(a)
@@ -137,14 +137,16 @@ def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
     return constructed(type(a), fields)
 
 
-def constructed(kind: Callable[..., Value], fields: dict[str, Value]) -> Value:
+def constructed(
+    kind: Callable[..., AnyValue], fields: dict[str, AnyValue]
+) -> AnyValue:
     """A dataclass with these fields, made by its constructor.
 
     Raises:
         TypeError: the constructor does not take the fields as they are, or
             changes one, and so would change it again in each copy.
     """
-    specs = dataclasses.fields(cast("Value", kind))
+    specs = dataclasses.fields(cast("AnyValue", kind))
     instance = kind(**{f.name: fields[f.name] for f in specs if f.init})
     for name, value in fields.items():
         stored = getattr(instance, name, None)
@@ -159,7 +161,7 @@ def constructed(kind: Callable[..., Value], fields: dict[str, Value]) -> Value:
     return instance
 
 
-_REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
+_REBUILD: Final[dict[type, Callable[[AnyValue, AnyValue], Argument]]] = {
     tuple: _map_tuple,
     list: _map_list,
     immutable_list: _map_list,
@@ -169,7 +171,7 @@ _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
 }
 
 
-def holds_node(value: Value) -> bool:
+def holds_node(value: AnyValue) -> bool:
     """Whether there is a Node somewhere in an argument.
 
     Cost: O(size of `value`).
@@ -178,9 +180,9 @@ def holds_node(value: Value) -> bool:
 
 
 def found_in(
-    value: Value,
+    value: AnyValue,
     kinds: tuple[type, ...],
-    inside: Callable[[Value], Iterable[Value]],
+    inside: Callable[[AnyValue], Iterable[AnyValue]],
 ) -> object:
     """The first object of one of some classes, at any depth, or None.
 
@@ -205,7 +207,7 @@ def found_in(
     return None
 
 
-def parts(value: Value) -> Iterable[Value]:
+def parts(value: AnyValue) -> Iterable[AnyValue]:
     """What is directly inside an argument."""
     kind = type(value)
     for base in (tuple, list):
@@ -220,7 +222,7 @@ def parts(value: Value) -> Iterable[Value]:
     return ()
 
 
-_OTHER_PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+_OTHER_PARTS: Final[dict[type, Callable[[AnyValue], Iterable[AnyValue]]]] = {
     **dict.fromkeys((set, frozenset, deque), iter),
     **dict.fromkeys(
         (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
@@ -233,7 +235,7 @@ _OTHER_PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
 """How to look into containers in which a Node could not be replaced."""
 
 
-def parts_of_constant(value: Value) -> Iterable[Value]:
+def parts_of_constant(value: AnyValue) -> Iterable[AnyValue]:
     """What is directly inside a value, also in sets and other containers."""
     for base in type(value).__mro__:
         if base in _OTHER_PARTS:

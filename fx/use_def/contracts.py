@@ -19,7 +19,7 @@ import torch
 
 from ..linked_list.linked_list import Link, LinkedList
 from ..torch_private import pytree
-from .values import Value
+from .values import AnyValue
 
 NodeT = TypeVar("NodeT", bound=Link)
 
@@ -45,7 +45,7 @@ class PythonCode:
     """
 
     src: str
-    globals: dict[str, Value]
+    globals: dict[str, AnyValue]
     _lineno_map: dict[int, int | None] | None
     _prologue_start: int = 0
 
@@ -92,7 +92,7 @@ class GraphTracer(Protocol):
     torch.fx: graph.py, Graph.__init__ (tracer_cls)
     """
 
-    def trace(self, root: Value, concrete_args: Value = None) -> Value:
+    def trace(self, root: AnyValue, concrete_args: AnyValue = None) -> AnyValue:
         """The graph of what `root` does."""
 
 
@@ -126,7 +126,7 @@ class CodeGenerator(Protocol[NodeT]):
 
     _body_transformer: TransformCodeFunc | None
 
-    def module_attributes(self) -> dict[str, Value]:
+    def module_attributes(self) -> dict[str, AnyValue]:
         """Attributes of the module that the code reads."""
         ...
 
@@ -139,8 +139,8 @@ class CodeGenerator(Protocol[NodeT]):
         """The graph as a function `forward`."""
         ...
 
-    def process_inputs(self, *args: Value) -> Value:
+    def process_inputs(self, *args: AnyValue) -> AnyValue:
         """A caller's inputs, as the graph's placeholders take them."""
 
-    def process_outputs(self, out: Value, /) -> Value:
+    def process_outputs(self, out: AnyValue, /) -> AnyValue:
         """The graph's outputs, as the caller gets them."""

@@ -26,7 +26,7 @@ from ..torch_private.overloads import (
     schema_writes,
 )
 from .dotted_path import find
-from .values import Value
+from .values import AnyValue
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
 """The rule of dead code elimination where none is given; see
 `effects.by_rule`."""
 
-side_effect_registry: Final[set[Callable[..., Value]]] = set()
+side_effect_registry: Final[set[Callable[..., AnyValue]]] = set()
 """Functions that are called for their effect; see `has_side_effect`."""
 
 
@@ -58,7 +58,7 @@ def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
     return fn
 
 
-def is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
+def is_in(registry: Set[Callable[..., AnyValue]], target: object) -> bool:
     """Whether a function is in a registry."""
     try:
         return target in registry

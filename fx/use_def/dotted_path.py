@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from torch import nn
 
-from .values import Value
+from .values import AnyValue
 
 MISSING: Final = object()
 """What stands for the value of an attribute that does not exist, since None
@@ -62,7 +62,7 @@ def walk(root: object, path: str) -> Iterator[Step]:
         prefix = f"{prefix}.{atom}" if prefix else atom
 
 
-def find(root: object, path: str) -> Value:
+def find(root: object, path: str) -> AnyValue:
     """The object at `path`.
 
     It loops without steps, because dead code elimination and matching call it
@@ -73,7 +73,7 @@ def find(root: object, path: str) -> Value:
 
     torch.fx: graph_module.py, _get_attr
     """
-    value: Value = root
+    value: AnyValue = root
     for atom in path.split("."):
         attribute = getattr(value, atom, MISSING)
         if attribute is MISSING:
@@ -82,7 +82,7 @@ def find(root: object, path: str) -> Value:
     return value
 
 
-def look_up(root: object, path: str) -> Value:
+def look_up(root: object, path: str) -> AnyValue:
     """The object at `path`; None if there is none."""
     try:
         return find(root, path)

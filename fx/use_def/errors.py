@@ -20,7 +20,7 @@ from ..linked_list.linked_list import Link
 from ..linked_list.ordered_graph import NamedNode
 from .arguments import CONTAINERS, found_in, parts_of_constant
 from .text import _type_repr, pretty_target
-from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
+from .values import LEAVES, PROXY_TYPES, AnyValue, Argument
 
 AnyNode = NamedNode[object]
 
@@ -32,7 +32,7 @@ _OF_TORCH: Final = (
     torch.fx.Tracer,
 )
 
-_NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
+_NO_CONSTANTS: Final = (Link, *PROXY_TYPES)
 
 
 def refuse_torchs(found: object) -> None:
@@ -88,7 +88,7 @@ def used_before_defined(node: AnyNode, user: AnyNode) -> str:
     )
 
 
-def meta_is_taken(meta: dict[str, Value]) -> AssertionError:
+def meta_is_taken(meta: dict[str, AnyValue]) -> AssertionError:
     """The error for a node that has meta, and is to get another one's."""
     return AssertionError(
         "Called node.replace_all_uses_with(replace_with, propagate_meta=True), "

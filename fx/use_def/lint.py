@@ -23,7 +23,7 @@ from ..linked_list.ordered_graph import OrderedGraph
 from ..node import Node
 from . import errors
 from .dotted_path import MISSING, walk
-from .values import Value
+from .values import AnyValue
 
 
 class Problem(NamedTuple):
@@ -60,7 +60,7 @@ def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 def code_problems(graph: OrderedGraph[Node]) -> Iterable[Problem]:
     """What the code generator of a graph finds wrong, if it has `problems`."""
-    codegen: Value = vars(graph).get("_codegen")
+    codegen: AnyValue = vars(graph).get("_codegen")
     return codegen.problems(graph) if hasattr(codegen, "problems") else ()
 
 
@@ -140,7 +140,7 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
         yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")
 
 
-def is_own_self(node: Value) -> bool:
+def is_own_self(node: AnyValue) -> bool:
     """Whether a first placeholder is the `self` of the generated method.
 
     It is, as in torch.fx, if it has this name and nothing else.

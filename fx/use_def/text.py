@@ -27,7 +27,7 @@ from ..linked_list.linked_list import Link
 from ..linked_list.namespace import BUILTINS
 from ..linked_list.opcodes import Opcode
 from ..torch_private.overloads import dtype_abbreviations
-from .values import Argument, Value
+from .values import AnyValue, Argument
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -262,7 +262,9 @@ def format_arg(arg: Argument) -> str:
     return str(arg)
 
 
-def in_order(items: Collection[Value], texts: Iterable[str]) -> Iterable[str]:
+def in_order(
+    items: Collection[AnyValue], texts: Iterable[str]
+) -> Iterable[str]:
     """The texts of a set's items, in an order that every process has.
 
     Strings, and most objects, are in another order in each.
@@ -316,7 +318,7 @@ _COMPRESSED: Final = frozenset(
 """The layouts of tensors without strides."""
 
 
-def tensor_text(meta: dict[str, Value]) -> str:
+def tensor_text(meta: dict[str, AnyValue]) -> str:
     """Type, shape, stride and device of a node's value, if its meta has it."""
     value = meta.get("val", meta.get("tensor_meta"))
     if value is None:

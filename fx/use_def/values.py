@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, get_args
 import torch
 import torch.fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """A value of the user's program, which fx passes on and knows nothing of."""
 
 Argument: TypeAlias = object
@@ -41,7 +41,7 @@ base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
 """BaseArgumentTypes as a tuple, for `isinstance`."""
 
 
-def overrides_new(kind: Value) -> bool:
+def overrides_new(kind: AnyValue) -> bool:
     """Whether a class of named tuples may be called with other than its items.
 
     It overrides the `__new__` that `namedtuple` wrote; `_make` takes the items.
@@ -50,11 +50,11 @@ def overrides_new(kind: Value) -> bool:
     return kind.__new__ is not of_namedtuple.__new__
 
 
-class Recorded:
+class ProxyBase:
     """Stands for a value while a program is recorded: stage 03's Proxy."""
 
 
-STANDING_FOR_VALUES: Final = (Recorded, torch.fx.Proxy, torch.fx.Node)
+PROXY_TYPES: Final = (ProxyBase, torch.fx.Proxy, torch.fx.Node)
 """What cannot be an argument, because it would be taken for a constant."""
 
 LEAVES: Final[frozenset[type]] = frozenset(

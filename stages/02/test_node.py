@@ -12,7 +12,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.use_def.contracts import ReplaceHook
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import (
     check,
     raising,
@@ -348,7 +348,7 @@ def test_a_node_of_a_subclass_is_an_input() -> None:
 @pytest.mark.exercise("node.Node._freeze")
 def test_arguments_in_a_list_become_a_tuple() -> None:
     graph, x, linear, *_ = residual()
-    given: Value = [x, linear]
+    given: AnyValue = [x, linear]
     node = graph.call_function(torch.add)
     node.args = given
     same(
@@ -367,7 +367,7 @@ def test_arguments_in_a_list_become_a_tuple() -> None:
 def test_arguments_must_be_a_tuple_or_a_list() -> None:
     _, x, *_, relu, _ = residual()
     relu.args = ([x],)  # an unwritten _freeze raises its error here
-    wrong: list[Value] = ["ab", {1, 2}]
+    wrong: list[AnyValue] = ["ab", {1, 2}]
     for given in wrong:
         with raising(
             AssertionError,

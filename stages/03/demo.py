@@ -8,7 +8,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.residual import Residual
 
 
@@ -34,14 +34,14 @@ def main() -> None:
 
     model = Residual()
     model.linear = RecordedLinear(4, 4)
-    result: Value = model(x)
+    result: AnyValue = model(x)
     graph.output(tracer.create_arg(result))
     print("Residual()(x), run on that Proxy, leaves this graph:")
     print(graph)
 
     scratch = Graph()
     y = Proxy(scratch.placeholder("y"))
-    attribute: Value = y.shape
+    attribute: AnyValue = y.shape
     print(f"\ny.shape is an {type(attribute).__name__}: ", end="")
     print(f"{len(scratch.nodes)} node so far, the placeholder.")
     rows, columns = attribute

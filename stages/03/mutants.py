@@ -48,9 +48,9 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="What is in no table cannot be held.",
-        was="return self.lower_other(a)",
+        was="return self.create_other_arg(a)",
         becomes="""raise NotImplementedError(f"argument of type: {kind}")""",
-        told="`self.lower_other` knows what to do with it",
+        told="`self.create_other_arg` knows what to do with it",
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
@@ -107,8 +107,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Arguments are lowered one by one.",
-        was="""lowered: Value = self.create_arg(args)
-        named: Value = self.create_arg(kwargs) if kwargs else {}""",
+        was="""lowered: AnyValue = self.create_arg(args)
+        named: AnyValue = self.create_arg(kwargs) if kwargs else {}""",
         becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
         named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
         told="It must be asked once for the whole of it",

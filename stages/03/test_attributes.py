@@ -9,7 +9,7 @@ import pytest
 from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, same, same_graph, uses_intact, working
 
 CALLED = "proxy.Attribute.__call__"
@@ -19,7 +19,7 @@ FETCHED = "proxy.Attribute.__getattr__"
 class Asking(GraphAppendingTracer):
     """A tracer that says how `create_proxy` has to be called."""
 
-    def create_proxy(self, *given: Value, **named: Value) -> Proxy:
+    def create_proxy(self, *given: AnyValue, **named: AnyValue) -> Proxy:
         """Record a call, if it is given as one."""
         both = dict(zip(("args", "kwargs"), given[2:4], strict=False)) | named
         check(
@@ -36,9 +36,9 @@ class Asking(GraphAppendingTracer):
 class Noting(Asking):
     """A tracer that notes what is recorded through `create_proxy`."""
 
-    noted: tuple[Value, ...] = ()
+    noted: tuple[AnyValue, ...] = ()
 
-    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+    def create_proxy(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Note the target."""
         result = super().create_proxy(*args, **kwargs)
         self.noted += (result.node.target,)
@@ -51,7 +51,7 @@ def begin() -> tuple[Graph, Proxy]:
     return graph, Proxy(graph.placeholder("x"), Asking(graph))
 
 
-def targets(graph: Graph) -> list[Value]:
+def targets(graph: Graph) -> list[AnyValue]:
     """The targets of all nodes but the placeholder, in order."""
     return [node.target for node in graph.nodes][1:]
 
@@ -240,7 +240,7 @@ def test_the_tracer_records_a_fetch() -> None:
 @pytest.mark.exercise(FETCHED)
 def test_an_attribute_of_an_attribute() -> None:
     graph, x = begin()
-    inner: Value = Attribute(x, "mT").real
+    inner: AnyValue = Attribute(x, "mT").real
     same(
         type(inner).__name__,
         "Attribute",
@@ -278,7 +278,7 @@ def test_an_attribute_of_an_attribute_may_have_any_name() -> None:
 @pytest.mark.exercise(FETCHED)
 def test_an_attribute_of_an_attribute_is_late_too() -> None:
     graph, x = begin()
-    shape: Value = Attribute(x, "shape")
+    shape: AnyValue = Attribute(x, "shape")
     bound = shape.numel
     same(
         targets(graph),

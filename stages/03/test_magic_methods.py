@@ -17,7 +17,7 @@ from fx.linked_list.opcodes import Opcode, Target
 from fx.node import Node
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError, TracerBase
 from fx.recording.operators import OPERATORS, reflectable_magic_methods
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.checking import (
     Mistake,
     check,
@@ -30,24 +30,24 @@ from stages.checking import (
 
 OTHER = (
     "A value of a type that create_arg does not name was refused, but "
-    "`self.lower_other` knows what to do with it: subclasses, named tuples, "
-    "dataclasses, enumerations and more go there."
+    "`self.create_other_arg` knows what to do with it: subclasses, named "
+    "tuples, dataclasses, enumerations and more go there."
 )
 
 
 class Extent(NamedTuple):
     """A named tuple of the user's code."""
 
-    low: Value
-    high: Value
+    low: AnyValue
+    high: AnyValue
 
 
 @dataclasses.dataclass
 class Window:
     """A dataclass of the user's code."""
 
-    start: Value
-    size: Value
+    start: AnyValue
+    size: AnyValue
 
 
 class Mode(enum.Enum):
@@ -77,7 +77,7 @@ class Metres(float):
         return ("metres", float(self))
 
 
-def holds_proxy(value: Value) -> bool:
+def holds_proxy(value: AnyValue) -> bool:
     """Whether there is a Proxy somewhere in an argument."""
     if isinstance(value, tuple | list):
         return any(map(holds_proxy, value))
@@ -98,7 +98,7 @@ class Watching(GraphAppendingTracer):
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Look at the arguments, then make the node."""
         for words, lowered in (("args", args), ("kwargs", kwargs)):
@@ -117,7 +117,7 @@ def begin(*names: str) -> tuple[Graph, list[Proxy]]:
     return graph, [Proxy(graph.placeholder(name), tracer) for name in names]
 
 
-def lowered(tracer: TracerBase, value: Value, sentence: str) -> Argument:
+def lowered(tracer: TracerBase, value: AnyValue, sentence: str) -> Argument:
     """What create_arg makes of a value that it must not refuse."""
     try:
         return tracer.create_arg(value)
@@ -211,9 +211,9 @@ def test_a_named_tuple_keeps_its_class() -> None:
 
 @pytest.mark.exercise("proxy.TracerBase.create_arg")
 @pytest.mark.parametrize("given", [[], {}], ids=repr)
-def test_an_empty_container_is_rebuilt_too(given: Value) -> None:
+def test_an_empty_container_is_rebuilt_too(given: AnyValue) -> None:
     _, (x,) = begin("x")
-    found: Value = x.tracer.create_arg(given)
+    found: AnyValue = x.tracer.create_arg(given)
     check(
         found == given and found is not given,
         f"What came back for the user's {given} must be equal to it, and "
@@ -226,7 +226,7 @@ def test_items_go_through_an_overridden_create_arg() -> None:
     class Texts(GraphAppendingTracer):
         """Writes bytes as text, which TracerBase does not know."""
 
-        def create_arg(self, a: Value) -> Argument:
+        def create_arg(self, a: AnyValue) -> Argument:
             if isinstance(a, bytes):
                 return a.decode()
             return super().create_arg(a)
@@ -305,7 +305,7 @@ def test_the_rest_turn_themselves_or_stay() -> None:
         lowered(x.tracer, Metres(2.0), OTHER),
         ("metres", 2.0),
         "A float with `__fx_create_arg__` says itself what it becomes, too: "
-        "`CONSTANTS` has exact types, and `lower_other` knows subclasses.",
+        "`CONSTANTS` has exact types, and `create_other_arg` knows subclasses.",
     )
     same(
         lowered(x.tracer, Mode.FAST, OTHER),
@@ -413,7 +413,7 @@ def test_each_step_can_be_overridden() -> None:
 
         seen: tuple[str, ...] = ()
 
-        def create_node(self, *args: Value, **kwargs: Value) -> Node:
+        def create_node(self, *args: AnyValue, **kwargs: AnyValue) -> Node:
             node = super().create_node(*args, **kwargs)
             self.seen += (node.name,)
             return node
@@ -514,14 +514,14 @@ def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
     class Lists(GraphAppendingTracer):
         """Lowers tuples to what no node's args can be."""
 
-        def create_arg(self, a: Value) -> Argument:
+        def create_arg(self, a: AnyValue) -> Argument:
             lowered = super().create_arg(a)
             return list(lowered) if isinstance(lowered, tuple) else lowered
 
     class Pairs(GraphAppendingTracer):
         """Lowers dicts to what no node's kwargs can be."""
 
-        def create_arg(self, a: Value) -> Argument:
+        def create_arg(self, a: AnyValue) -> Argument:
             lowered = super().create_arg(a)
             return (*lowered.items(),) if isinstance(lowered, dict) else lowered
 
@@ -548,7 +548,7 @@ def test_a_row_of_arguments_does_not_vanish(row: type) -> None:
     class Forgetful(GraphAppendingTracer):
         """Has no answer for rows of arguments of one type."""
 
-        def create_arg(self, a: Value) -> Argument:
+        def create_arg(self, a: AnyValue) -> Argument:
             return None if isinstance(a, row) else super().create_arg(a)
 
     graph, (x,) = begin("x")
@@ -609,7 +609,7 @@ def test_the_operands_stay_in_the_order_of_the_source() -> None:
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
 def test_in_place_syntax_makes_a_new_value() -> None:
     graph, (x, y) = begin("x", "y")
-    value: Value = x
+    value: AnyValue = x
     value += y
     check(
         value is not x and x.node.name == "x",
@@ -673,9 +673,9 @@ def test_the_proxy_may_be_on_the_right() -> None:
 
 @pytest.mark.exercise("proxy._reflects.method")
 @pytest.mark.parametrize("other", [None, "text", [1]], ids=repr)
-def test_the_operand_on_the_left_may_be_anything(other: Value) -> None:
+def test_the_operand_on_the_left_may_be_anything(other: AnyValue) -> None:
     graph, (x,) = begin("x")
-    reflected: Value = type(x).__rsub__
+    reflected: AnyValue = type(x).__rsub__
     found = reflected(x, other)
     check(
         isinstance(found, Proxy) and found.node.args == (other, x.node),
@@ -691,7 +691,7 @@ class Counting(GraphAppendingTracer):
 
     count = 0
 
-    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+    def create_proxy(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Count, and record.
 
         Args:
@@ -762,7 +762,7 @@ def test_none_is_an_operand_like_any_other() -> None:
 @pytest.mark.exercise("proxy._records.method")
 def test_an_operator_method_may_get_keywords() -> None:
     graph, (x,) = begin("x")
-    power: Value = type(x).__pow__
+    power: AnyValue = type(x).__pow__
     power(x, 2, modulo=3)
     node = next(iter(reversed(graph.nodes)))
     check(

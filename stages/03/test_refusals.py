@@ -12,7 +12,7 @@ import pytest
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError, assert_fn
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, raising, same, same_graph
 
 ITERATED = "proxy.Proxy.__iter__"
@@ -26,9 +26,9 @@ class Knowing(GraphAppendingTracer):
         super().__init__(graph)
         self.answer = answer
         self.asked: list[str] = []
-        self.recorded: list[Value] = []
+        self.recorded: list[AnyValue] = []
 
-    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+    def create_proxy(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Note the target."""
         result = super().create_proxy(*args, **kwargs)
         self.recorded.append(result.node.target)
@@ -39,7 +39,7 @@ class Knowing(GraphAppendingTracer):
         self.asked.append(obj.node.name)
         return self.answer
 
-    def iter(self, obj: Proxy) -> Iterator[Value]:
+    def iter(self, obj: Proxy) -> Iterator[AnyValue]:
         """Three items."""
         self.asked.append(obj.node.name)
         return iter(["a", "b", "c"])

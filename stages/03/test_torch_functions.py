@@ -11,7 +11,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 EXERCISE = "proxy.Proxy.__torch_function__"
@@ -27,7 +27,7 @@ def begin(*names: str) -> tuple[Graph, list[Proxy]]:
 class Scripting(GraphAppendingTracer):
     """A tracer that can hold what TorchScript calls methods of."""
 
-    def create_arg(self, a: Value) -> Argument:
+    def create_arg(self, a: AnyValue) -> Argument:
         """A string for a scripted module; any other value as usual."""
         if isinstance(a, torch._C.ScriptObject):
             return "owner"
@@ -174,7 +174,7 @@ def test_the_name_is_made_from_the_function() -> None:
     )
 
 
-def camelCase(value: Value) -> Value:
+def camelCase(value: AnyValue) -> AnyValue:
     """A function whose name is not in the style of node names."""
     return value
 
@@ -214,7 +214,7 @@ def test_a_higher_order_operator_with_a_function() -> None:
     ):
         cond = torch.ops.higher_order.cond
         Proxy.__torch_function__(cond, (Proxy,), (x, len, abs, (x,)))
-    named: dict[str, Value] = {"true_fn": len, "operands": (x,)}
+    named: dict[str, AnyValue] = {"true_fn": len, "operands": (x,)}
     try:
         Proxy.__torch_function__(cond, (Proxy,), (x,), named)
         said = "nothing was raised"
@@ -233,7 +233,7 @@ def test_a_higher_order_operator_without_a_function() -> None:
     graph, (x,) = begin("x")
     cond = torch.ops.higher_order.cond
     try:
-        result: Value = Proxy.__torch_function__(cond, (Proxy,), (x, (x,)))
+        result: AnyValue = Proxy.__torch_function__(cond, (Proxy,), (x, (x,)))
     except RuntimeError as error:
         check(
             "arbitrary callable argument" not in str(error),
@@ -261,7 +261,7 @@ def test_a_script_method_is_called_on_its_owner() -> None:
         scripted = torch.jit.script(torch.nn.ReLU())
     graph = Graph()
     x = Proxy(graph.placeholder("x"), Scripting(graph))
-    method: Value = scripted.forward
+    method: AnyValue = scripted.forward
     Proxy.__torch_function__(method, (Proxy,), (x,), {"scale": 2})
     node = next(iter(reversed(graph.nodes)))
     same(

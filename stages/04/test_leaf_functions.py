@@ -13,7 +13,7 @@ import torch
 from fx.proxy import Proxy, TraceError
 from fx.tracing.tracer import Tracer, TraceRun
 from fx.tracing.wrapping import wrap
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, same, same_graph, uses_intact, working
 
 EXERCISE = "tracing.tracer.TraceRun.call_function"
@@ -23,12 +23,12 @@ wrap("len")
 
 
 @wrap
-def clip(value: Value, low: int, *, high: int = 1) -> Value:
+def clip(value: AnyValue, low: int, *, high: int = 1) -> AnyValue:
     """Branches on its argument, so it cannot be traced through."""
     return max(low, min(high, value)) if value else value
 
 
-def double(value: Value) -> Value:
+def double(value: AnyValue) -> AnyValue:
     """A function that can be traced through."""
     return value + value
 
@@ -38,7 +38,7 @@ def clip_plainly(value: int, high: int = 1) -> int:
     return min(high, value)
 
 
-def begin(*leaves: Callable[..., Value]) -> tuple[TraceRun, Proxy]:
+def begin(*leaves: Callable[..., AnyValue]) -> tuple[TraceRun, Proxy]:
     """A run that has these leaf functions, and an input of its trace."""
     tracer = Tracer(autowrap_functions=leaves)
     tracer._start(double)
@@ -95,7 +95,7 @@ def test_a_leaf_without_a_proxy_just_runs() -> None:
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_proxy_may_be_anywhere_among_the_arguments() -> None:
-    cases: list[tuple[str, Callable[[Proxy], tuple[Value, Value]]]] = [
+    cases: list[tuple[str, Callable[[Proxy], tuple[AnyValue, AnyValue]]]] = [
         ("a keyword argument", lambda x: ((1, 0), {"high": x})),
         ("an item of a list", lambda x: (([1, x], 0), {})),
         ("deep inside", lambda x: ((1, 0), {"high": ({"a": (x,)},)})),
@@ -161,12 +161,12 @@ def test_a_proxy_of_another_trace() -> None:
 # -- whole traces ------------------------------------------------------------
 
 
-def normalized(x: Value) -> Value:
+def normalized(x: AnyValue) -> AnyValue:
     """A value over its root, clipped."""
     return clip(x / sqrt(x), 0)
 
 
-def measured(x: Value) -> Value:
+def measured(x: AnyValue) -> AnyValue:
     """A value over the root of its length."""
     return x / sqrt(len(x))
 
@@ -219,7 +219,7 @@ def test_wrapped_functions_are_themselves_after_a_trace() -> None:
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_function_that_the_tracer_names() -> None:
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         return double(x)
 
     plain = Tracer().trace(root)

@@ -12,7 +12,7 @@ from torch import nn
 
 from fx.proxy import Proxy
 from fx.tracing.tracer import Tracer
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import (
     check,
     raising,
@@ -75,7 +75,7 @@ class Observed(Tracer):
 class Failing(Tracer):
     """A tracer that can record nothing."""
 
-    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+    def create_proxy(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Refuse."""
         raise ValueError("an argument that no node can hold")
 
@@ -92,7 +92,7 @@ def placeholder(tracer: Tracer) -> Proxy:
     return tracer.create_proxy("placeholder", "x", (), {})
 
 
-def refuse(*args: Value, **kwargs: Value) -> Value:
+def refuse(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
     """A forward that must not run."""
     check(
         False,
@@ -241,7 +241,7 @@ def test_a_path_is_one_look_up_during_a_trace() -> None:
     tracer = started(net)
     walks: list[str] = []
 
-    def walk(**options: Value) -> Iterator[tuple[str, nn.Module]]:
+    def walk(**options: AnyValue) -> Iterator[tuple[str, nn.Module]]:
         walks.append("named_modules")
         every: Iterator[tuple[str, nn.Module]]
         every = nn.Module.named_modules(net, **options)
@@ -254,7 +254,7 @@ def test_a_path_is_one_look_up_during_a_trace() -> None:
             walks.append("submodule_paths")
             return super().__iter__()
 
-        def items(self) -> Value:
+        def items(self) -> AnyValue:
             """Note it, and give the pairs."""
             walks.append("submodule_paths")
             return super().items()
@@ -363,7 +363,7 @@ def test_another_module_is_run() -> None:
     x = placeholder(tracer)
     given: list[object] = []
 
-    def forward(*args: Value, **kwargs: Value) -> Value:
+    def forward(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         given.extend([args[0] is x, kwargs])
         return "whatever it gives"
 
@@ -565,10 +565,10 @@ def test_all_is_as_before_after_an_error() -> None:
     )
 
 
-class Interrupting(OrderedDict[str, Value]):
+class Interrupting(OrderedDict[str, AnyValue]):
     """A stack that an interrupt from the keyboard leaves as it was."""
 
-    def __setitem__(self, key: str, value: Value) -> None:
+    def __setitem__(self, key: str, value: AnyValue) -> None:
         raise KeyboardInterrupt
 
 

@@ -17,7 +17,7 @@ from fx.tracing import patching
 from fx.tracing.patching import TRACES, Patches
 from fx.tracing.tracer import Tracer, TraceRun
 from fx.use_def.dotted_path import MISSING
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, same, working
 from stages.residual import Residual
 
@@ -26,7 +26,7 @@ UNDO = "tracing.patching.Patches._undo"
 BEGIN = "tracing.patching.Patches._begin"
 END = "tracing.patching.Patches._end"
 
-Function = Callable[..., Value]
+Function = Callable[..., AnyValue]
 
 NO_THREAD = -1
 """What no living thread has as its number."""
@@ -40,14 +40,14 @@ def greet() -> str:
 def loudly(original: Function) -> Function:
     """A replacement that calls the original, and shouts."""
 
-    def replacement(*args: Value) -> Value:
+    def replacement(*args: AnyValue) -> AnyValue:
         result = original(*args)
         return f"{result}!"
 
     return replacement
 
 
-def remembered(patches: Patches) -> list[tuple[Value, Function]]:
+def remembered(patches: Patches) -> list[tuple[AnyValue, Function]]:
     """The original and the replacement of each place that is patched."""
     known = [names for _, names in patches._patches.values()]
     return [patch for names in known for patch in names.values()]
@@ -68,14 +68,14 @@ class Touchy:
         raise TypeError("the user's __eq__ was asked")
 
 
-class Interrupting(dict[str, Value]):
+class Interrupting(dict[str, AnyValue]):
     """Globals of a module, which can interrupt what is written to them."""
 
-    def __init__(self, **values: Value) -> None:
+    def __init__(self, **values: AnyValue) -> None:
         super().__init__(values)
         self.interrupting = ""
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: str, value: AnyValue) -> None:
         if name == self.interrupting:
             self.interrupting = ""
             raise KeyboardInterrupt
@@ -87,7 +87,7 @@ class Interrupting(dict[str, Value]):
 
 @pytest.mark.exercise(PATCH)
 def test_a_global_has_a_replacement() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     Patches().patch(namespace, ["greet"], loudly)
     check(
         namespace["greet"] is not greet,
@@ -116,7 +116,7 @@ def test_an_attribute_of_a_class_has_a_replacement() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_place_is_patched_once() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     first = namespace["greet"]
@@ -135,8 +135,8 @@ def test_a_place_is_patched_once() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_two_places_are_two_patches() -> None:
-    one: dict[str, Value] = {"greet": greet, "leave": lambda: "bye"}
-    other: dict[str, Value] = {"greet": lambda: "hi"}
+    one: dict[str, AnyValue] = {"greet": greet, "leave": lambda: "bye"}
+    other: dict[str, AnyValue] = {"greet": lambda: "hi"}
     patches = Patches()
     for holder, name in ((one, "greet"), (other, "greet"), (one, "leave")):
         patches.patch(holder, [name], loudly)
@@ -150,8 +150,8 @@ def test_two_places_are_two_patches() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
-    namespace: dict[str, Value] = {}
-    made: list[Value] = []
+    namespace: dict[str, AnyValue] = {}
+    made: list[AnyValue] = []
 
     def make(original: Function) -> Function:
         made.append(original)
@@ -202,7 +202,7 @@ def test_an_empty_place_and_no_builtin_of_its_name() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_global_with_the_name_of_a_builtin() -> None:
-    namespace: dict[str, Value] = {"len": greet}
+    namespace: dict[str, AnyValue] = {"len": greet}
     Patches().patch(namespace, ["len"], lambda original: original)
     check(
         namespace["len"] is greet,
@@ -213,11 +213,11 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
 
 @pytest.mark.exercise(PATCH)
 @pytest.mark.parametrize("value", [None, []], ids=repr)
-def test_an_original_may_be_false(value: Value) -> None:
-    namespace: dict[str, Value] = {"len": value}
-    given: list[Value] = []
+def test_an_original_may_be_false(value: AnyValue) -> None:
+    namespace: dict[str, AnyValue] = {"len": value}
+    given: list[AnyValue] = []
 
-    def make(original: Value) -> Callable[..., Value]:
+    def make(original: AnyValue) -> Callable[..., AnyValue]:
         given.append(original)
         return greet
 
@@ -233,7 +233,7 @@ def test_an_original_may_be_false(value: Value) -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_the_names_may_come_from_a_generator() -> None:
-    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet, "hail": greet}
     Patches().patch(namespace, (name for name in ["greet", "hail"]), loudly)
     same(
         [namespace[name]() for name in ("greet", "hail")],
@@ -245,7 +245,7 @@ def test_the_names_may_come_from_a_generator() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_an_original_that_is_back_is_patched_again() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = greet
@@ -260,7 +260,7 @@ def test_an_original_that_is_back_is_patched_again() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_place_that_was_emptied_stays_empty() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     del namespace["greet"]
@@ -275,7 +275,7 @@ def test_a_place_that_was_emptied_stays_empty() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_place_that_is_empty_again_is_patched_again() -> None:
-    namespace: dict[str, Value] = {}
+    namespace: dict[str, AnyValue] = {}
     patches = Patches()
     patches.patch(namespace, ["len"], loudly)
     namespace.clear()
@@ -289,7 +289,7 @@ def test_a_place_that_is_empty_again_is_patched_again() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_what_other_code_put_over_the_replacement_stays() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = len
@@ -304,7 +304,7 @@ def test_what_other_code_put_over_the_replacement_stays() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_a_patched_function_is_not_compared() -> None:
-    namespace: dict[str, Value] = {"greet": Touchy()}
+    namespace: dict[str, AnyValue] = {"greet": Touchy()}
     patches = Patches()
     try:
         patches.patch(namespace, ["greet"], loudly)
@@ -323,7 +323,7 @@ BY_IDENTITY = (
 
 @pytest.mark.exercise(PATCH)
 def test_two_traces_at_the_same_moment() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     made: list[Function] = []
 
@@ -352,15 +352,15 @@ def test_two_traces_at_the_same_moment() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_two_traces_that_come_to_a_module_at_once() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
 
-    class Raced(dict[int, Value]):
+    class Raced(dict[int, AnyValue]):
         """Has another thread patch the same module before an entry is set."""
 
         entered = False
 
-        def __setitem__(self, key: int, value: Value) -> None:
+        def __setitem__(self, key: int, value: AnyValue) -> None:
             """Let the other one go first, once."""
             if not self.entered:
                 self.entered = True
@@ -380,7 +380,7 @@ def test_two_traces_that_come_to_a_module_at_once() -> None:
 
 @pytest.mark.exercise(PATCH)
 def test_what_was_patched_before_an_error_is_remembered() -> None:
-    namespace: dict[str, Value] = {"greet": greet, "hail": len}
+    namespace: dict[str, AnyValue] = {"greet": greet, "hail": len}
     patches = Patches()
 
     def make(original: Function) -> Function:
@@ -409,7 +409,7 @@ def test_originals_are_put_back() -> None:
             return "good day"
 
     method = vars(Person)["greet"]
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     patches.patch(Person, ["greet"], loudly)
@@ -422,7 +422,7 @@ def test_originals_are_put_back() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_an_empty_place_is_empty_again() -> None:
-    namespace: dict[str, Value] = {"len": greet}
+    namespace: dict[str, AnyValue] = {"len": greet}
     patches = Patches()
     patches._patches[id(namespace)] = namespace, {"len": (MISSING, greet)}
     patches._undo()
@@ -435,7 +435,7 @@ def test_an_empty_place_is_empty_again() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_what_other_code_put_there_stays() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = len
@@ -449,7 +449,7 @@ def test_what_other_code_put_there_stays() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_a_place_that_other_code_emptied_stays_empty() -> None:
-    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet, "hail": greet}
     patches = Patches()
     patches.patch(namespace, ["greet", "hail"], loudly)
     del namespace["greet"]
@@ -468,7 +468,7 @@ def test_a_place_that_other_code_emptied_stays_empty() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_what_other_code_put_there_is_not_compared() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = Touchy()
@@ -481,7 +481,7 @@ def test_what_other_code_put_there_is_not_compared() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_the_patches_are_forgotten() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     patches._undo()
@@ -497,7 +497,7 @@ def test_the_patches_are_forgotten() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = lambda: "hi"
@@ -539,12 +539,12 @@ def test_undoing_that_is_interrupted_can_be_done_again() -> None:
 def test_a_trace_in_the_middle_of_an_undoing() -> None:
     patches = Patches()
 
-    class Finalizing(dict[str, Value]):
+    class Finalizing(dict[str, AnyValue]):
         """Globals of a module; what is freed when they are written traces."""
 
         traces = False
 
-        def __setitem__(self, name: str, value: Value) -> None:
+        def __setitem__(self, name: str, value: AnyValue) -> None:
             if self.traces:
                 self.traces = False
                 with patches.during(trace()):
@@ -571,14 +571,14 @@ def test_a_trace_in_the_middle_of_an_undoing() -> None:
 @pytest.mark.exercise(UNDO)
 def test_a_module_that_is_patched_in_the_middle_of_an_undoing() -> None:
     patches = Patches()
-    later: dict[str, Value] = {"greet": greet}
+    later: dict[str, AnyValue] = {"greet": greet}
 
-    class Shared(dict[str, Value]):
+    class Shared(dict[str, AnyValue]):
         """Globals of a module; when they are written, another is patched."""
 
         is_ready = False
 
-        def __setitem__(self, name: str, value: Value) -> None:
+        def __setitem__(self, name: str, value: AnyValue) -> None:
             if self.is_ready:
                 self.is_ready = False
                 patches.patch(later, ["greet"], loudly)
@@ -598,7 +598,7 @@ def test_a_module_that_is_patched_in_the_middle_of_an_undoing() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_the_last_open_trace_puts_back() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     with patches.during(trace()):
         patches.patch(namespace, ["greet"], loudly)
@@ -618,7 +618,7 @@ def test_the_last_open_trace_puts_back() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_originals_are_back_after_an_error() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     try:
         with patches.during(trace()):
@@ -664,15 +664,15 @@ class Elsewhere(threading.Thread):
                 return
 
 
-class Slow(dict[str, Value]):
+class Slow(dict[str, AnyValue]):
     """Globals of a module; writing to them waits when it is told to."""
 
-    def __init__(self, **values: Value) -> None:
+    def __init__(self, **values: AnyValue) -> None:
         super().__init__(values)
         self.reached, self.go_on = threading.Event(), threading.Event()
         self.waits = False
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: str, value: AnyValue) -> None:
         if self.waits:
             self.waits = False
             self.reached.set()
@@ -775,7 +775,7 @@ def test_a_trace_is_announced_before_it_looks() -> None:
             announced.append(bool(patches._open))
             return super().__iter__()
 
-    watched: Value = Watched({"of a thread that has ended": NO_THREAD})
+    watched: AnyValue = Watched({"of a thread that has ended": NO_THREAD})
     patches._undoing = watched
     announced.clear()
     patches._begin(trace())
@@ -794,7 +794,7 @@ def test_a_trace_is_announced_before_it_looks() -> None:
 
 @pytest.mark.exercise(END)
 def test_a_trace_of_another_thread_keeps_the_patches() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     entered, leave = threading.Event(), threading.Event()
 
@@ -825,7 +825,7 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
 
 @pytest.mark.exercise(END)
 def test_two_traces_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     inside, both = threading.Barrier(3), threading.Barrier(2)
     look = patching._threads_of
@@ -866,7 +866,7 @@ def test_two_traces_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.exercise(END)
 def test_a_trace_of_a_dead_thread_does_not_count() -> None:
-    namespace: dict[str, Value] = {"greet": greet}
+    namespace: dict[str, AnyValue] = {"greet": greet}
     patches = Patches()
     patches._open["left over"] = NO_THREAD
     with patches.during(trace()):
@@ -886,7 +886,7 @@ def test_the_end_is_announced_before_the_trace_is_withdrawn() -> None:
     class Watched(dict[object, int]):
         """Looks at `_undoing` when a trace is withdrawn."""
 
-        def pop(self, key: object, *default: Value) -> Value:
+        def pop(self, key: object, *default: AnyValue) -> AnyValue:
             """Look, and withdraw.
 
             Args:
@@ -936,12 +936,12 @@ def test_the_undoing_is_over_also_after_an_interrupt() -> None:
     )
 
 
-class Stubborn(dict[str, Value]):
+class Stubborn(dict[str, AnyValue]):
     """Globals of a module, which cannot be written while `interrupts` is on."""
 
     interrupts = False
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: str, value: AnyValue) -> None:
         if self.interrupts:
             raise KeyboardInterrupt
         super().__setitem__(name, value)

@@ -11,7 +11,7 @@ from torch import nn
 from fx.node import Node
 from fx.proxy import Proxy, TraceError
 from fx.tracing.tracer import Tracer
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 
@@ -63,7 +63,7 @@ def started(root: nn.Module, tracer: Tracer | None = None) -> Tracer:
     return tracer
 
 
-def targets(tracer: Tracer) -> list[Value]:
+def targets(tracer: Tracer) -> list[AnyValue]:
     """The targets of the nodes recorded so far."""
     return [node.target for node in tracer.graph.nodes]
 
@@ -135,7 +135,7 @@ def test_a_parameter_may_be_read_from_elsewhere() -> None:
     pair = Pair()
     tracer = started(pair)
 
-    def forward(value: Value) -> Value:
+    def forward(value: AnyValue) -> AnyValue:
         return tracer.getattr("weight", pair.left.weight, {})
 
     x = tracer.create_proxy("placeholder", "x", (), {})
@@ -369,8 +369,8 @@ def test_an_argument_is_found_without_a_walk() -> None:
     tracer = started(pair)
     walks: list[str] = []
 
-    def noting(name: str) -> Callable[..., Value]:
-        def walk(**options: Value) -> Value:
+    def noting(name: str) -> Callable[..., AnyValue]:
+        def walk(**options: AnyValue) -> AnyValue:
             walks.append(name)
             return getattr(nn.Module, name)(pair, **options)
 

@@ -14,7 +14,7 @@ from fx.codegen.emit import Emitter
 from fx.codegen.names import GlobalNames, LocalNames
 from fx.graph import Graph
 from fx.node import Node
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.checking import check, raising, same, same_text, working
 
 
@@ -395,7 +395,7 @@ class TestCallFunction:
         )
 
     def test_a_wrapped_function_is_noted_by_its_global(self) -> None:
-        def clip(value: Value) -> Value:
+        def clip(value: AnyValue) -> AnyValue:
             return value
 
         graph, (x, _) = graph_with("x", "stages_05_test_emit_clip")
@@ -514,7 +514,7 @@ class Touchy:
 class PlainNames(GlobalNames):
     """Calls each function by its own name, with nothing in its way."""
 
-    def name_of(self, obj: Value, hint: str = "") -> str:
+    def name_of(self, obj: AnyValue, hint: str = "") -> str:
         """The name of a function."""
         return f"_{obj.__name__}"
 

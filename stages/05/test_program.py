@@ -22,7 +22,7 @@ from fx.codegen.source import compile_forward, line_of
 from fx.graph import Graph
 from fx.node import Node
 from fx.use_def.contracts import PythonCode, PyTreeInfo
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import check, raising, same, same_text, stub_of, working
 from stages.residual import Residual
 
@@ -37,11 +37,11 @@ def residual_graph() -> Graph:
     return graph
 
 
-def defined_by(code: PythonCode) -> Callable[..., Value]:
+def defined_by(code: PythonCode) -> Callable[..., AnyValue]:
     """The function that a text defines, without `compile_forward`."""
     namespace = dict(code.globals)
     exec(compile(code.src, "<exercise>", "exec", dont_inherit=True), namespace)
-    forward: Callable[..., Value] = namespace["forward"]
+    forward: Callable[..., AnyValue] = namespace["forward"]
     return forward
 
 
@@ -171,7 +171,9 @@ class TestTheText:
         written: list[object] = []
 
         class Watching(CodeGen):
-            def generate_output(self, *args: Value, **named: Value) -> str:
+            def generate_output(
+                self, *args: AnyValue, **named: AnyValue
+            ) -> str:
                 written.append(args)
                 return "return"
 
@@ -214,7 +216,7 @@ class TestTheGlobals:
 
     def test_a_subclass_brings_its_own(self) -> None:
         class Counting(CodeGen):
-            def additional_globals(self) -> list[tuple[str, Value]]:
+            def additional_globals(self) -> list[tuple[str, AnyValue]]:
                 return [("answer", 42)]
 
         graph = Graph()
@@ -229,7 +231,7 @@ class TestTheGlobals:
 
     def test_a_subclass_cannot_take_a_name(self) -> None:
         class Greedy(CodeGen):
-            def additional_globals(self) -> list[tuple[str, Value]]:
+            def additional_globals(self) -> list[tuple[str, AnyValue]]:
                 return [("x", 42)]
 
         graph = Graph()
@@ -245,7 +247,7 @@ class TestTheGlobals:
 
     def test_nor_the_name_of_what_the_body_calls(self) -> None:
         class Greedy(CodeGen):
-            def additional_globals(self) -> list[tuple[str, Value]]:
+            def additional_globals(self) -> list[tuple[str, AnyValue]]:
                 return [("len", 42)]
 
         graph = Graph()
@@ -399,7 +401,7 @@ class TestWhichNodeALineIsFrom:
 
     def test_a_definition_may_end_in_a_line_break(self) -> None:
         class Spaced(CodeGen):
-            def gen_fn_def(self, *args: Value, **named: Value) -> str:
+            def gen_fn_def(self, *args: AnyValue, **named: AnyValue) -> str:
                 return super().gen_fn_def(*args, **named) + "\n"
 
         graph = residual_graph()
@@ -510,7 +512,7 @@ def forward(self, x):
 """
 
 
-def code_of(text: str = TEXT, **names: Value) -> PythonCode:
+def code_of(text: str = TEXT, **names: AnyValue) -> PythonCode:
     """A text with globals, of which line 4 is the def line."""
     return PythonCode(text, names, {1: 1, 2: 2, 3: 2}, 4)
 
@@ -524,7 +526,7 @@ def some_nodes() -> tuple[Node, ...]:
     return tuple(graph.nodes)
 
 
-def finalizers() -> set[weakref.finalize[..., Value]]:
+def finalizers() -> set[weakref.finalize[..., AnyValue]]:
     """All finalizers that have not been called yet."""
     return set(vars(weakref.finalize)["_registry"])
 
@@ -605,7 +607,7 @@ class TestTheFunction:
                     raise
 
     def test_it_is_not_among_its_own_globals(self) -> None:
-        forward: Value = compile_forward(code_of(factor=2), (), {}).forward
+        forward: AnyValue = compile_forward(code_of(factor=2), (), {}).forward
         check(
             "forward" not in forward.__globals__,
             "exec has put `forward` into the dict that is its globals, and "

@@ -9,14 +9,14 @@ from fx.interpreter import Interpreter, Transformer
 from fx.linked_list.opcodes import Target
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.residual import Residual
 
 
 class Watch(Interpreter):
     """Says before each node which values are alive."""
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Say it, then run the node."""
         alive = ", ".join(str(node) for node in self.env)
         print(f"  {n.op:13} {n.name:7} alive: {alive or 'nothing'}")
@@ -27,8 +27,8 @@ class Gelu(Transformer):
     """Puts gelu in the place of relu."""
 
     def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """Record a gelu for a relu, anything else as it is."""
         if target is torch.relu:
             target = torch.nn.functional.gelu

@@ -19,7 +19,7 @@ from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.checking import check, linear, raising, same, same_text, working
 from stages.residual import Residual
 
@@ -281,7 +281,7 @@ class TestMapNodesToValues:
 # -- _call -------------------------------------------------------------------
 
 
-def beside(x: Value, *, ndigits: Value) -> Value:
+def beside(x: AnyValue, *, ndigits: AnyValue) -> AnyValue:
     """Both of its inputs."""
     return x, ndigits
 
@@ -294,15 +294,15 @@ class Watcher(Interpreter):
         self.seen: list[str] = []
 
     def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """Note the call, then make it."""
         self.seen.append(f"call_function{args} {dict(kwargs)}")
         return super().call_function(target, args, kwargs)
 
     def get_attr(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """Note the fetch."""
         self.seen.append(f"get_attr {target}")
         return 1.0
@@ -370,7 +370,9 @@ class TestCall:
     @calling()
     def test_the_method_is_called_by_position(self) -> None:
         class Renamed(Interpreter):
-            def call_function(self, function: Value, *given: Value) -> Value:
+            def call_function(
+                self, function: AnyValue, *given: AnyValue
+            ) -> AnyValue:
                 return given
 
         interpreter, _, _, asking = two_nodes()
@@ -387,7 +389,7 @@ class TestCall:
         class Doubled(Interpreter):
             def fetch_args_kwargs_from_env(
                 self, n: Node
-            ) -> tuple[tuple[Value, ...], dict[str, Value]]:
+            ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
                 return (20, 30), {}
 
         _, _, _, asking = two_nodes()
@@ -414,7 +416,7 @@ class Alive(Interpreter):
         super().__init__(module, garbage_collect_values=collect)
         self.lines: list[str] = []
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Note the values, then run the node."""
         values = " ".join(str(node) for node in self.env)
         self.lines.append(f"{n}: {values}".rstrip())
@@ -525,7 +527,7 @@ class TestTheLoop:
         class Editing(Interpreter):
             """Makes `neg` of the first user of x, and erases that user."""
 
-            def run_node(self, n: Node) -> Value:
+            def run_node(self, n: Node) -> AnyValue:
                 if n.op == "placeholder":
                     user = next(iter(n.users))
                     with self.graph.inserting_after(n):
@@ -705,7 +707,7 @@ class TestFreeing:
         graph = Graph()
         x = graph.placeholder("x")
         graph.output(x)
-        env: dict[Node, Value] = {}
+        env: dict[Node, AnyValue] = {}
         Interpreter(nn.Module(), False, graph).run(3, initial_env=env)
         same(
             {str(node): value for node, value in env.items()},
@@ -714,10 +716,10 @@ class TestFreeing:
         )
 
 
-def failing(error: Exception) -> Callable[[Value], Value]:
+def failing(error: Exception) -> Callable[[AnyValue], AnyValue]:
     """A function that raises."""
 
-    def fail(x: Value) -> Value:
+    def fail(x: AnyValue) -> AnyValue:
         raise error
 
     return fail
@@ -744,7 +746,7 @@ class TestErrors:
     def test_an_interruption_is_no_error_of_the_node(self) -> None:
         interruption = KeyboardInterrupt("stop")
 
-        def interrupted(x: Value) -> Value:
+        def interrupted(x: AnyValue) -> AnyValue:
             raise interruption
 
         graph = Graph()

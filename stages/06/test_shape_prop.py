@@ -11,7 +11,7 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import Mistake, check, raising, same, working
 from stages.residual import Residual
 
@@ -22,7 +22,7 @@ def shape_of(node: Node) -> object:
     return list(known.shape) if isinstance(known, TensorMetadata) else known
 
 
-def shapes_written(module: GraphModule, *inputs: Value) -> Value:
+def shapes_written(module: GraphModule, *inputs: AnyValue) -> AnyValue:
     """Run ShapeProp over a module, with errors shown as they are raised."""
     prop = ShapeProp(module)
     prop.extra_traceback = False
@@ -37,7 +37,7 @@ class InMode(ShapeProp):
         self.ran: list[str] = []
         self.extra_traceback = False
 
-    def _run_in_mode(self, n: Node) -> Value:
+    def _run_in_mode(self, n: Node) -> AnyValue:
         """Note the node, then run it."""
         self.ran.append(n.name)
         return super()._run_in_mode(n)
@@ -237,7 +237,7 @@ class TestShapeProp:
             )
 
     def test_whatever_a_node_raises_is_told(self) -> None:
-        def refusing(x: Value) -> Value:
+        def refusing(x: AnyValue) -> AnyValue:
             raise KeyError("no such column")
 
         graph = Graph()
@@ -257,7 +257,7 @@ class TestShapeProp:
             raise Mistake(sentence) from error
 
     def test_an_interruption_comes_through(self) -> None:
-        def interrupted(x: Value) -> Value:
+        def interrupted(x: AnyValue) -> AnyValue:
             raise KeyboardInterrupt
 
         graph = Graph()

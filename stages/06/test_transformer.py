@@ -13,7 +13,7 @@ from fx.interpreter import Transformer
 from fx.linked_list.opcodes import Target
 from fx.node import Node
 from fx.tracing import inputs
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from stages.checking import check, raising, same, same_graph, working
 from stages.residual import Residual
 
@@ -22,8 +22,8 @@ class Gelu(Transformer):
     """Puts gelu in the place of relu."""
 
     def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[Argument, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """Record a gelu for a relu, anything else as it is."""
         if target is torch.relu:
             target = torch.nn.functional.gelu
@@ -112,7 +112,7 @@ class TestTransform:
         )
 
     def test_an_output_that_is_a_structure(self) -> None:
-        def both(x: torch.Tensor) -> dict[str, Value]:
+        def both(x: torch.Tensor) -> dict[str, AnyValue]:
             return {"parts": [x + 1, (x, 2)]}
 
         traced = symbolic_trace(both)
@@ -144,7 +144,7 @@ class TestTransform:
 
     def test_a_run_node_of_its_own(self) -> None:
         class Own(Transformer):
-            def run_node(self, n: Node) -> Value:
+            def run_node(self, n: Node) -> AnyValue:
                 args, kwargs = self.fetch_args_kwargs_from_env(n)
                 return getattr(self, n.op)(n.target, args, kwargs)
 
@@ -179,8 +179,11 @@ class TestTransform:
 
         class Float(Transformer):
             def call_function(
-                self, target: Target, args: tuple[Argument, ...], kwargs: Value
-            ) -> Value:
+                self,
+                target: Target,
+                args: tuple[Argument, ...],
+                kwargs: AnyValue,
+            ) -> AnyValue:
                 if target is torch.mul:
                     args = (args[0], 2.0)
                 return super().call_function(target, args, kwargs)

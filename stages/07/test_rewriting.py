@@ -22,7 +22,7 @@ from fx.rewriting.rules import (
 )
 from fx.rewriting.templates import Rewrite, graph_of, make_template
 from fx.subgraph_rewriter import MatchFilter, replace_pattern_with_filters
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import (
     check,
     raising,
@@ -33,7 +33,7 @@ from stages.checking import (
 )
 from stages.residual import Residual
 
-Function: TypeAlias = Callable[..., Value]
+Function: TypeAlias = Callable[..., AnyValue]
 
 INSERT = "rewriting.replacing.Edit.insert"
 FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
@@ -49,7 +49,7 @@ def rewrite_of(
     gm: GraphModule,
     pattern: Function,
     replacement: Function,
-    **pairs: Value,
+    **pairs: AnyValue,
 ) -> Rewrite:
     """A rewrite whose match is written down by hand.
 
@@ -240,7 +240,7 @@ def test_a_replacement_may_return_its_input() -> None:
 
 @pytest.mark.exercise(INSERT)
 @pytest.mark.parametrize("constant", [0, None])
-def test_a_replacement_may_return_a_constant(constant: Value) -> None:
+def test_a_replacement_may_return_a_constant(constant: AnyValue) -> None:
     gm = symbolic_trace(lambda x: (x - x) * 2)
     rewrite = rewrite_of(
         gm, lambda a: a - a, lambda a: constant, a="x", sub="sub"
@@ -255,19 +255,19 @@ def test_a_replacement_may_return_a_constant(constant: Value) -> None:
     )
 
 
-def sum_and_difference(a: Value, b: Value) -> tuple[Value, Value]:
+def sum_and_difference(a: AnyValue, b: AnyValue) -> tuple[AnyValue, AnyValue]:
     """Two results of the same operands."""
     return a + b, a - b
 
 
-def with_alpha(a: Value, b: Value) -> tuple[Value, Value]:
+def with_alpha(a: AnyValue, b: AnyValue) -> tuple[AnyValue, AnyValue]:
     """The same in functions of torch."""
     return torch.add(a, b), torch.add(a, b, alpha=-1)
 
 
 @pytest.mark.exercise(INSERT)
 def test_a_pattern_may_return_several_values() -> None:
-    def program(x: Value, y: Value) -> Value:
+    def program(x: AnyValue, y: AnyValue) -> AnyValue:
         total, rest = sum_and_difference(x, y)
         return total * rest
 
@@ -521,17 +521,19 @@ def test_it_says_what_was_replaced_and_by_what() -> None:
 
 @pytest.mark.exercise(FILTERS)
 def test_what_is_left_out_is_not_told() -> None:
-    def program(x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+    def program(
+        x: AnyValue, y: AnyValue, z: AnyValue
+    ) -> tuple[AnyValue, AnyValue]:
         early = torch.relu(x)
         y.add_(early)
         first = early * torch.sin(x)
         return first, torch.relu(x) * z
 
-    def both(a: Value, b: Value) -> tuple[Value, Value]:
+    def both(a: AnyValue, b: AnyValue) -> tuple[AnyValue, AnyValue]:
         one = torch.relu(a)
         return one, one * b
 
-    def instead(a: Value, b: Value) -> tuple[Value, Value]:
+    def instead(a: AnyValue, b: AnyValue) -> tuple[AnyValue, AnyValue]:
         one = torch.tanh(a)
         return one, one * b
 
@@ -566,7 +568,7 @@ def test_filters_may_come_one_by_one() -> None:
     def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
         return False
 
-    filters: Value = iter([never])
+    filters: AnyValue = iter([never])
     done = replace_pattern_with_filters(
         symbolic_trace(two_sums), relu_of_sum, clamp_of_sum, filters
     )
@@ -580,7 +582,7 @@ def test_filters_may_come_one_by_one() -> None:
 
 @pytest.mark.exercise(FILTERS)
 @pytest.mark.parametrize("no", [False, None])
-def test_all_filters_must_agree(no: Value) -> None:
+def test_all_filters_must_agree(no: AnyValue) -> None:
     def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
         answer: bool = no
         return answer
@@ -635,7 +637,7 @@ def test_filters_are_given_both_graphs() -> None:
 
 @pytest.mark.exercise(FILTERS)
 def test_a_callback_may_be_false() -> None:
-    class Makers(list[Value]):
+    class Makers(list[AnyValue]):
         """A list that can be called."""
 
         def __call__(
@@ -751,7 +753,7 @@ def test_modules_that_nothing_calls_go() -> None:
             super().__init__()
             self.linear = torch.nn.Linear(4, 4)
 
-        def forward(self, a: torch.Tensor) -> Value:
+        def forward(self, a: torch.Tensor) -> AnyValue:
             return self.linear(a)
 
     class Other(torch.nn.Module):
@@ -759,7 +761,7 @@ def test_modules_that_nothing_calls_go() -> None:
             super().__init__()
             self.scale = torch.nn.Identity()
 
-        def forward(self, a: torch.Tensor) -> Value:
+        def forward(self, a: torch.Tensor) -> AnyValue:
             return self.scale(a)
 
     replace_pattern_with_filters(
@@ -1005,8 +1007,8 @@ def test_users_of_a_new_operand_are_looked_at() -> None:
 
 @pytest.mark.exercise(LOOK_AGAIN)
 def test_a_new_operand_may_be_in_a_list() -> None:
-    def program(x: Value, y: Value) -> list[Value]:
-        joined: Value = torch.cat([x, y])
+    def program(x: AnyValue, y: AnyValue) -> list[AnyValue]:
+        joined: AnyValue = torch.cat([x, y])
         total = torch.vstack(joined)
         rest = [f(z) for z in (x, y) for f in (torch.sin, torch.cos, torch.exp)]
         return [total, *rest]

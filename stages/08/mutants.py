@@ -354,14 +354,14 @@ MUTANTS: Final = (
         function=_RULE_1B,
         misconception="Only the memory of inputs is not to be written.",
         was="""    if memory.blocked is not None:
-        raise Kept("1b", memory.blocked)
+        raise NotInPlace("1b", memory.blocked)
     if memory.owner is None:
         return len(sim.nodes)
 """,
         becomes="""    if memory.owner is None:
         return len(sim.nodes)
     if memory.blocked is not None:
-        raise Kept("1b", memory.blocked)
+        raise NotInPlace("1b", memory.blocked)
 """,
         told="ask memory.blocked before memory.owner",
     ),
@@ -547,7 +547,7 @@ MUTANTS: Final = (
         was="    if geometry(base).overlaps_itself():",
         becomes=(
             "    if base.stride() != result.stride():\n"
-            '        raise Kept("1a", "other strides")\n'
+            '        raise NotInPlace("1a", "other strides")\n'
             "    if geometry(base).overlaps_itself():"
         ),
         told="1a does not ask for strides",

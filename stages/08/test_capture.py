@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from fx.capture.capture import Capture
 from fx.capture.guards import Constants
 from fx.experimental.proxy_tensor import make_fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.checking import (
     Mistake,
     check,
@@ -246,7 +246,7 @@ def test_what_is_read_may_be_given_by_name() -> None:
         "_local_scalar_dense(self=two) reads the number of a constant, which "
         "is given by name: give `read` the keyword arguments, too."
     ):
-        number: Value = capture.run(
+        number: AnyValue = capture.run(
             aten._local_scalar_dense.default, (), {"self": two}
         )
     same(number, 2.0, "The constant is 2.")

@@ -21,8 +21,8 @@ from fx.passes.reinplace import (
     rule_2_later_uses,
 )
 from fx.reinplacing.aliasing import Storages, propagate
-from fx.reinplacing.simulation import Call, Kept, Simulation
-from fx.use_def.values import Value
+from fx.reinplacing.simulation import Call, NotInPlace, Simulation
+from fx.use_def.values import AnyValue
 from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]
@@ -38,13 +38,13 @@ DO = "reinplacing.simulation.Simulation.do_in_place"
 
 RULES = ("1a", "1b", "1c", "2")
 
-aten: Final[Value] = torch.ops.aten
+aten: Final[AnyValue] = torch.ops.aten
 
 ROW = torch.ones(3)
 SQUARE = torch.ones(3, 3)
 
 # An operator that torch does not have: it copies, and declares views.
-_library = cast(Value, torch.library).Library("course", "DEF")
+_library = cast(AnyValue, torch.library).Library("course", "DEF")
 _library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
 _library.impl(
     "both", lambda x, y: (x.clone(), y.clone()), "CompositeExplicitAutograd"
@@ -52,7 +52,7 @@ _library.impl(
 # Another one, which declares no view and returns an item of its argument.
 _library.define("first(Tensor[] xs) -> Tensor")
 _library.impl("first", lambda xs: xs[0], "CompositeExplicitAutograd")
-course: Final[Value] = torch.ops.course
+course: Final[AnyValue] = torch.ops.course
 
 # The first fake mode imports half of torch. Make it before a test is timed.
 FakeTensorMode()
@@ -250,7 +250,7 @@ def test_memory_that_may_be_the_same_is_not_enough() -> None:
 @pytest.mark.exercise(IS_ALIAS)
 def test_a_node_without_a_schema_is_a_use() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
-        return [cast(Value, x).t(), y]
+        return [cast(AnyValue, x).t(), y]
 
     check(
         not alias(program, "t", "x"),
@@ -303,16 +303,16 @@ def answers(
     for place, node in enumerate(sim.nodes):
         try:
             call = sim.candidate(place, node)
-        except Kept:
+        except NotInPlace:
             continue
         if call is not None:
             try:
                 found[node.name] = Answer(None, rule(sim, call))
-            except Kept as kept:
+            except NotInPlace as kept:
                 check(
                     kept.args[0] in RULES,
-                    "Kept takes the number of the rule, then the reason.",
-                    picture=f"yours: Kept{kept.args}",
+                    "NotInPlace takes the number of the rule, then the reason.",
+                    picture=f"yours: NotInPlace{kept.args}",
                 )
                 found[node.name] = Answer(kept.args[-1], None)
     return found
@@ -346,7 +346,7 @@ def test_a_result_that_fits() -> None:
         ),
         None,
         "relu(x) has the size, dtype and device of x, so the rule must not "
-        "raise Kept.",
+        "raise NotInPlace.",
     )
 
 
@@ -591,7 +591,7 @@ class _Holder(torch.nn.Module):
         super().__init__()
         self.held = torch.ones(3)
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         return aten.add.Tensor(self.held, x)
 
 
@@ -826,7 +826,7 @@ def test_an_argument_in_memory_that_was_merged() -> None:
     assert call is not None
     try:
         rule_1c_arguments(sim, call)
-    except Kept:
+    except NotInPlace:
         return
     check(
         False,
@@ -1205,7 +1205,7 @@ def smaller(
     ):
         gm = reinplace(symbolic_trace(function), *inputs)
     ours, theirs = ([one.clone() for one in inputs] for _ in range(2))
-    results: Value = (gm(*ours), symbolic_trace(function)(*theirs))
+    results: AnyValue = (gm(*ours), symbolic_trace(function)(*theirs))
     agree = [torch.equal(*pair) for pair in zip(ours, theirs, strict=True)]
     agree.append(torch.equal(*results))
     calls = [str(n.target) for n in gm.graph.nodes if n.op == "call_function"]

@@ -24,11 +24,11 @@ from tests.zoo import ZOO, Inputs, Network, borrow
 
 NETWORKS = ("resnet18", "bert_base")
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """What a network takes or gives."""
 
 
-def _added(x: Value, y: Value) -> Value:
+def _added(x: AnyValue, y: AnyValue) -> AnyValue:
     x += y
     return x
 
@@ -37,14 +37,14 @@ def _sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.add(x, y)
 
 
-def _plus(x: Value, y: Value) -> Value:
+def _plus(x: AnyValue, y: AnyValue) -> AnyValue:
     return x + y
 
 
 def work(network: Network, module: nn.Module) -> None:
     """Do all that the stages can."""
     inputs = network.inputs()
-    expected: Value = module(*inputs)
+    expected: AnyValue = module(*inputs)
     gm = fx.symbolic_trace(module)
     for run in (gm, fx.Interpreter(gm).run, fx.Transformer(gm).transform()):
         assert_close(run(*inputs), expected)
@@ -67,11 +67,11 @@ def _rewritten(gm: fx.GraphModule) -> int:
     return sum(map(len, found))
 
 
-def _capture(module: nn.Module, inputs: Inputs, expected: Value) -> None:
+def _capture(module: nn.Module, inputs: Inputs, expected: AnyValue) -> None:
     """To ATen, and then in place."""
     captured = make_fx(module)(*inputs)
     assert_close(captured(*inputs), expected)
-    in_place: Value = reinplace(captured, *inputs)
+    in_place: AnyValue = reinplace(captured, *inputs)
     assert_close(in_place(*inputs), expected)
     print(" ", len(re.findall(r"\w_\.\w+\(", in_place.code)), "calls write")
 

@@ -23,7 +23,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.judging import Row, called, line, rows
 from tests.clients.results import note_models
 
@@ -69,7 +69,7 @@ EXPLAINED: Final = dict.fromkeys(
 does differs, and the graph does what it did in the trace."""
 
 
-def small(config: Value) -> Value:
+def small(config: AnyValue) -> AnyValue:
     """A configuration, changed so that its model is tiny."""
     for name, value in [*vars(config).items()]:
         if isinstance(value, transformers.PreTrainedConfig):
@@ -81,7 +81,7 @@ def small(config: Value) -> Value:
 
 
 def inputs(
-    model: Value, batch: int, length: int, kind: int
+    model: AnyValue, batch: int, length: int, kind: int
 ) -> dict[str, torch.Tensor]:
     """Inputs of a model: its main input, and as the kind says, others."""
     config = model.config
@@ -112,7 +112,7 @@ KINDS: Final = range(3)
 """Kinds of inputs, of which the first is taken that a model runs on."""
 
 
-def runs(model: Value, kind: int) -> Exception | None:
+def runs(model: AnyValue, kind: int) -> Exception | None:
     """Why a model does not run on a kind of inputs; None if it does."""
     try:
         model(**inputs(model, *SHAPES[0], kind))
@@ -135,7 +135,7 @@ def judged(family: str) -> Row:
     if None not in failures:
         return Row(family, (), 0.0, line(failures[0]))
     kind = failures.index(None)
-    given: Value = inputs(model, *SHAPES[0], kind)
+    given: AnyValue = inputs(model, *SHAPES[0], kind)
     begin = time.process_time()
     try:
         gm = fx.trace(model, **given)

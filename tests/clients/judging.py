@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 SECONDS: Final = 240
 """How much of the processor's time a model may take."""
@@ -41,7 +41,9 @@ class Row(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
+def tensors(
+    value: AnyValue, seen: set[int] | None = None
+) -> list[torch.Tensor]:
     """The tensors in what a model gives, its cache included."""
     seen = set() if seen is None else seen
     if isinstance(value, torch.Tensor):
@@ -49,7 +51,7 @@ def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
     if id(value) in seen or isinstance(value, type | nn.Module):
         return []
     seen.add(id(value))
-    held: Value = getattr(value, "__dict__", {}).values()
+    held: AnyValue = getattr(value, "__dict__", {}).values()
     if isinstance(value, Mapping):
         held = value.values()
     elif isinstance(value, list | tuple):
@@ -57,7 +59,7 @@ def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
     return [tensor for item in held for tensor in tensors(item, seen)]
 
 
-def same(one: Value, two: Value) -> bool:
+def same(one: AnyValue, two: AnyValue) -> bool:
     """Whether two results have nearly equal tensors."""
     pairs = [tensors(one), tensors(two)]
     return len(pairs[0]) == len(pairs[1]) and all(
@@ -68,7 +70,7 @@ def same(one: Value, two: Value) -> bool:
 
 
 def called(
-    gm: Value, model: Value, *args: Value, **given: Value
+    gm: AnyValue, model: AnyValue, *args: AnyValue, **given: AnyValue
 ) -> tuple[str, str]:
     """What a call of the graph is beside one of the model, and why."""
     try:

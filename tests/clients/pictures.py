@@ -28,7 +28,7 @@ from torchvision import __version__ as torchvision_version
 from torchvision import models
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.judging import Row, called, line, rows
 from tests.clients.results import note_models
 
@@ -59,7 +59,7 @@ def built(name: str) -> nn.Module:
     """The model of a name such as `timm/vit_tiny_patch16_224`."""
     library, _, model = name.partition("/")
     if library == "torchvision":
-        options: Value = {"weights": None}
+        options: AnyValue = {"weights": None}
         if model.startswith(("deeplab", "fcn", "lraspp")):
             options["weights_backbone"] = None
         if model in ("googlenet", "inception_v3"):
@@ -168,7 +168,7 @@ def judged(name: str) -> Row:
     return Row(name, tuple(calls), seconds, why, (taken, f"{took:.1f}"))
 
 
-def timed(act: Callable[[], Value]) -> tuple[float, Value]:
+def timed(act: Callable[[], AnyValue]) -> tuple[float, AnyValue]:
     """How long something takes, and its result or what it raises."""
     begin = time.process_time()
     try:

@@ -19,7 +19,7 @@ import transformers
 
 import fx
 from docs.examples.own_quantise import Int8Linear, quantise
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.families import SHAPES, small
 
 MODELS: Final = (
@@ -40,7 +40,7 @@ def main() -> int:
     worst = 0.0
     for config, name in MODELS:
         torch.manual_seed(0)
-        model: Value = getattr(transformers, name)(
+        model: AnyValue = getattr(transformers, name)(
             small(getattr(transformers, config)())
         ).eval()
         gm = fx.trace(model, input_ids=torch.randint(2, 100, SHAPES[0]))

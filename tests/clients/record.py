@@ -18,15 +18,15 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
-Notes: TypeAlias = dict[str, Value]
+Notes: TypeAlias = dict[str, AnyValue]
 """What was found in a case: a name, and text, a graph, tensors …"""
 
 UNDER_FX: Final = torch.fx.__name__ == "fx" or sys.argv[3:] == ["fx"]
 """Whether fx is tried: all imports say fx, or the runner asks for it."""
 
-library: Final[Value] = fx if UNDER_FX else torch.fx
+library: Final[AnyValue] = fx if UNDER_FX else torch.fx
 """The library that is tried, for programs that use both."""
 
 SECONDS: Final = "seconds"
@@ -35,18 +35,18 @@ SECONDS: Final = "seconds"
 _cases: Final[dict[str, dict[str, str]]] = {}
 
 
-def to_ours(gm: Value) -> Value:
+def to_ours(gm: AnyValue) -> AnyValue:
     """A graph that PyTorch made, for the library that is tried."""
     is_ours = isinstance(gm, fx.GraphModule)
     return fx.from_torch(gm) if UNDER_FX and not is_ours else gm
 
 
-def to_torch(gm: Value) -> Value:
+def to_torch(gm: AnyValue) -> AnyValue:
     """A graph of the library that is tried, for PyTorch."""
     return fx.to_torch(gm) if UNDER_FX else gm
 
 
-def module(found: Notes, gm: Value, *inputs: Value) -> None:
+def module(found: Notes, gm: AnyValue, *inputs: AnyValue) -> None:
     """Note a graph module: its graph, its code, what it returns."""
     found["graph"] = gm.graph
     found["code"] = gm.code
@@ -81,7 +81,7 @@ def finish(packages: Sequence[str], file: Path) -> None:
     file.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
-def _text(value: Value) -> str:
+def _text(value: AnyValue) -> str:
     """A value as text that is equal if the value is, in either library."""
     if not isinstance(value, str | torch.fx.Graph | fx.Graph):
         leaves, spec = pytree.tree_flatten(value)
@@ -92,7 +92,7 @@ def _text(value: Value) -> str:
     return text.replace("fx._symbolic_trace.wrap(", "wrap(")
 
 
-def _leaf(value: Value) -> str:
+def _leaf(value: AnyValue) -> str:
     """A tensor as shape, type and a checksum of its bytes; others as text."""
     if not isinstance(value, torch.Tensor):
         return str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 __all__ = ["Small"]
 
@@ -19,7 +19,7 @@ class Small(nn.Module):
         self.again = nn.Conv2d(8, 8, 3, padding=1)
         self.head = nn.Linear(8, 10)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of ten classes."""
         y = torch.relu(self.norm(self.conv(x)))
         y = torch.relu(self.again(y) + y)

@@ -13,20 +13,20 @@ from fx.use_def.contracts import PythonCode
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 Build: TypeAlias = Callable[[Lib, Lib], None]
 """Fills a graph: called with the library and a new graph of it."""
 
 
-def written(build: Build, lib: Lib, **options: Value) -> Value:
+def written(build: Build, lib: Lib, **options: AnyValue) -> AnyValue:
     """What `lib` generates for the graph that `build` makes."""
     graph = lib.Graph()
     build(lib, graph)
     return graph.python_code("self", **options)
 
 
-def torch_text(code: Value) -> str:
+def torch_text(code: AnyValue) -> str:
     """The text of torch.fx, with our name for its `wrap`."""
     source: str = code.src
     return source.replace("torch.fx._symbolic_trace.wrap", "wrap")
@@ -42,16 +42,16 @@ def body(build: Build) -> list[str]:
     return lines_of(written(build, fx))
 
 
-def function(code: PythonCode) -> Callable[..., Value]:
+def function(code: PythonCode) -> Callable[..., AnyValue]:
     """The function of generated code, defined."""
     namespace = dict(code.globals)
     source = compile(code.src, "<generated>", "exec", dont_inherit=True)
     exec(source, namespace)
-    forward: Callable[..., Value] = namespace["forward"]
+    forward: Callable[..., AnyValue] = namespace["forward"]
     return forward
 
 
-def run(graph: Graph, *args: Value, root: Value = None) -> Value:
+def run(graph: Graph, *args: AnyValue, root: AnyValue = None) -> AnyValue:
     """What the code of a graph returns."""
     return function(graph.python_code("self"))(root, *args)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 OPERATIONS = ("relu", "neg", "add_", "mul_", "view", "sum", "rand", "flat")
 
@@ -63,7 +63,7 @@ def program(recipe: Recipe, returned: Sequence[int] | None = None) -> fx.Graph:
     return graph
 
 
-def outcome(run: Callable[..., Value]) -> Value:
+def outcome(run: Callable[..., AnyValue]) -> AnyValue:
     """What a program returns and writes, and which of that shares memory."""
     x = torch.linspace(-1, 1, 4)
     torch.manual_seed(0)

@@ -22,7 +22,7 @@ from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 
 import fx
 from fx.passes.pipeline import cut_in_stages, pipeline_stage
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo.bert import Bert
 from tests.zoo.resnet import BasicBlock, ResNet
 
@@ -46,7 +46,7 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, tuple[torch.Tensor, ...]]]]
 NETWORKS = {"bert": bert, "resnet": resnet}
 
 
-def made(name: str, dtype: torch.dtype) -> Value:
+def made(name: str, dtype: torch.dtype) -> AnyValue:
     """The traced network and its inputs, the same in each process."""
     torch.manual_seed(0)
     model, inputs = NETWORKS[name]()
@@ -54,7 +54,7 @@ def made(name: str, dtype: torch.dtype) -> Value:
     return fx.symbolic_trace(model.to(dtype)), cast
 
 
-def loss_of(output: Value, target: torch.Tensor) -> torch.Tensor:
+def loss_of(output: AnyValue, target: torch.Tensor) -> torch.Tensor:
     """A loss of all results."""
     results = output if isinstance(output, tuple | list) else (output,)
     total: torch.Tensor = sum(
@@ -73,13 +73,13 @@ def child(
 ) -> None:
     """Run one stage of a training step, and save what it has."""
     torch.set_num_threads(1)
-    untyped: Value = dist
+    untyped: AnyValue = dist
     store = untyped.FileStore(str(folder / "store"), count)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=count)
     gm, inputs = made(name, dtype)
     stages = cut_in_stages(gm, count, [each[:2] for each in inputs])
     stage = pipeline_stage(stages, rank)
-    kinds: Value = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+    kinds: AnyValue = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
     run = kinds[schedule](
         stage, MICROBATCHES, loss_fn=loss_of, scale_grads=False
     )
@@ -128,9 +128,9 @@ def main(name: str, count: int, schedule: str, dtype: torch.dtype) -> int:
     for part in zip(*(x.chunk(MICROBATCHES) for x in inputs), strict=True):
         outputs.append(gm(*part))
         losses.append(loss_of(outputs[-1], target[:2]))
-        last_loss: Value = losses[-1]
+        last_loss: AnyValue = losses[-1]
         last_loss.backward()
-    bound: Value = {"rtol": 1e-4, "atol": 1e-6}
+    bound: AnyValue = {"rtol": 1e-4, "atol": 1e-6}
     if dtype == torch.float64:
         bound["rtol"] = 0
     gradients = {k: v for each in found for k, v in each["gradients"].items()}
@@ -140,7 +140,7 @@ def main(name: str, count: int, schedule: str, dtype: torch.dtype) -> int:
     buffers = {k: v for each in found for k, v in each["buffers"].items()}
     torch.testing.assert_close(buffers, dict(gm.named_buffers()), **bound)
     torch.testing.assert_close(found[-1]["losses"], losses, **bound)
-    whole: Value = outputs
+    whole: AnyValue = outputs
     if isinstance(outputs[0], tuple):
         whole = tuple(torch.cat(each) for each in zip(*outputs, strict=True))
     else:

@@ -19,7 +19,7 @@ from fx.node import Node
 aten = torch.ops.aten
 
 Tensor: TypeAlias = torch.Tensor
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def random_inputs(seed: int) -> list[Tensor]:
@@ -106,13 +106,15 @@ class Builder:
         self.values[node] = value
         return node
 
-    def call(self, op: Value, *args: Value, **kwargs: Value) -> Node | None:
+    def call(
+        self, op: AnyValue, *args: AnyValue, **kwargs: AnyValue
+    ) -> Node | None:
         """Add a call, unless it fails with these shapes."""
 
-        def value_of(node: Node) -> Value:
+        def value_of(node: Node) -> AnyValue:
             return self.values[node]
 
-        real: Value = fx.map_arg(args, value_of)
+        real: AnyValue = fx.map_arg(args, value_of)
         try:
             value = op(*real, **kwargs)
         except (RuntimeError, IndexError, TypeError, ValueError):
@@ -210,14 +212,16 @@ class Builder:
             new = new and self.pointwise(new)
         return new
 
-    def partial_view(self, a: Node) -> tuple[Value, Value, tuple[Value, ...]]:
+    def partial_view(
+        self, a: Node
+    ) -> tuple[AnyValue, AnyValue, tuple[AnyValue, ...]]:
         """A view of a part, the operator that inverts it, and its rest."""
         dims = self.values[a].dim()
         dim = self.rng.randrange(max(dims, 1))
         match self.rng.randrange(4):
             case 0:
                 index = self.rng.randrange(-1, 2)
-                rest: tuple[Value, ...] = (dim, index)
+                rest: tuple[AnyValue, ...] = (dim, index)
                 return aten.select.int, aten.select_scatter.default, rest
             case 1:
                 start, step = self.rng.randrange(2), self.rng.randrange(1, 3)

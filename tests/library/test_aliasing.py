@@ -15,10 +15,10 @@ from fx.schemas.facts import facts_of
 
 aten = torch.ops.aten
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
-def functional_operators() -> list[Value]:
+def functional_operators() -> list[AnyValue]:
     """Every overload of every operator of aten that has a kernel."""
     found = []
     for schema in torch._C._jit_get_all_schemas():
@@ -42,7 +42,7 @@ def test_twins_are_those_that_torch_finds() -> None:
         assert facts is not None
         first = op._schema.arguments[:1]
         if not first or str(first[0].type) != "Tensor":
-            assert facts.twin is None, op
+            assert facts.inplace_variant is None, op
             continue
         try:
             theirs = torch_reinplace._maybe_get_inplace_op(op)
@@ -51,7 +51,7 @@ def test_twins_are_those_that_torch_finds() -> None:
         if facts.writes:  # an operator with out= is no functional one
             theirs = None
         seen += theirs is not None
-        assert facts.twin is theirs, op
+        assert facts.inplace_variant is theirs, op
     assert seen > 150
 
 
@@ -83,13 +83,13 @@ def test_inverses_are_the_documents_four() -> None:
     ],
 )
 def test_views_and_writes(
-    op: Value, views: list[str], writes: list[str]
+    op: AnyValue, views: list[str], writes: list[str]
 ) -> None:
     facts = facts_of(op)
     assert facts is not None
     assert [one.name for one in facts.views] == views
     assert [one.name for one in facts.writes] == writes
-    assert views == [] or facts.twin is None
+    assert views == [] or facts.inplace_variant is None
 
 
 def test_what_is_no_operator_has_no_facts() -> None:
@@ -99,7 +99,7 @@ def test_what_is_no_operator_has_no_facts() -> None:
 
 
 def test_random_operators_and_readers_of_strides() -> None:
-    def flags(op: Value) -> tuple[bool, bool]:
+    def flags(op: AnyValue) -> tuple[bool, bool]:
         facts = facts_of(op)
         assert facts is not None
         return facts.draws, facts.reads_layout
@@ -119,8 +119,8 @@ def test_an_operator_of_a_library_has_its_twin_too() -> None:
         twice, other = facts_of(ops.twice.default), facts_of(ops.other.default)
         assert twice is not None
         assert other is not None
-        assert twice.twin is ops.twice_.default
-        assert other.twin is None
+        assert twice.inplace_variant is ops.twice_.default
+        assert other.inplace_variant is None
 
 
 # --- geometry --------------------------------------------------------------

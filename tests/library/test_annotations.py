@@ -21,7 +21,7 @@ from fx.experimental.proxy_tensor import make_fx
 from fx.passes.infra.pass_manager import PassManager
 from fx.show import __main__ as show
 from fx.use_def.annotations import annotations_of, signature_of
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 lazily = pytest.mark.skipif(
     sys.version_info < (3, 14),
@@ -75,9 +75,9 @@ def check(module: Known) -> None:
 """
 
 
-def defined() -> dict[str, Value]:
+def defined() -> dict[str, AnyValue]:
     """What the program defines."""
-    names: dict[str, Value] = {"__name__": "a_program"}
+    names: dict[str, AnyValue] = {"__name__": "a_program"}
     code = compile(PROGRAM, "program.py", "exec", dont_inherit=True)
     exec(code, names)
     return names

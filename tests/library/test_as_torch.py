@@ -12,7 +12,7 @@ from torch import nn
 
 import fx
 from fx import as_torch
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.process import printed, python
 
 X = torch.ones(1, 2)
@@ -309,14 +309,14 @@ class Linear(nn.Module):
         super().__init__()
         self.linear, self.unused = nn.Linear(2, 2), nn.Parameter(torch.ones(1))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Run it."""
         return self.linear(x)
 
 
 def test_a_converted_module_has_what_it_had() -> None:
     root = Linear()
-    theirs: Value = torch.fx.symbolic_trace(root)
+    theirs: AnyValue = torch.fx.symbolic_trace(root)
     theirs.unused, theirs.note = root.unused, "mine"
     theirs.itself = theirs.named_parameters
     theirs.inner = torch.fx.symbolic_trace(nn.ReLU())

@@ -26,7 +26,7 @@ from fx.immutable_collections import immutable_dict
 from fx.node import Node
 from tests.process import printed
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def chain() -> tuple[fx.Graph, Node, Node, Node]:
@@ -50,7 +50,9 @@ def again(graph: fx.Graph) -> fx.Graph:
 @pytest.mark.parametrize(
     "kwargs", [{}, {"k": 1}, {"k": {}}, {"k": []}], ids=str
 )
-def test_no_container_of_the_caller_is_kept(kwargs: dict[str, Value]) -> None:
+def test_no_container_of_the_caller_is_kept(
+    kwargs: dict[str, AnyValue],
+) -> None:
     graph, x, relu, _ = chain()
     made = graph.call_function(torch.relu, (x,), kwargs)
     relu.kwargs = kwargs
@@ -165,7 +167,7 @@ def test_no_node_stays_whose_target_cannot_be_hashed() -> None:
     class Broken:
         """Calls nothing, and raises where a table asks for its hash."""
 
-        def __call__(self, x: Value) -> Value:
+        def __call__(self, x: AnyValue) -> AnyValue:
             return x
 
         def __hash__(self) -> int:
@@ -212,10 +214,10 @@ def test_nor_while_a_graph_is_rewritten_or_a_module_copied() -> None:
     gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
     seen: list[str] = []
 
-    def copied_once(new: Value) -> None:
+    def copied_once(new: AnyValue) -> None:
         new._unregister_deepcopy_hook(copied_once)
 
-    def replaced_once(**told: Value) -> None:
+    def replaced_once(**told: AnyValue) -> None:
         gm._unregister_replace_node_hook(replaced_once)
 
     for copied in (copied_once, lambda new: seen.append("copied")):
@@ -237,12 +239,12 @@ def test_nor_while_a_graph_is_rewritten_or_a_module_copied() -> None:
 class Holder:
     """Has a value in a field."""
 
-    held: Value
+    held: AnyValue
 
 
 def test_nodes_cannot_hide_in_containers() -> None:
     _, x, relu, _ = chain()
-    hiding: list[tuple[Value, str]] = [
+    hiding: list[tuple[AnyValue, str]] = [
         ({x: 1}, "in a key"),
         ([{(x, 1): 1}], "in a key"),
         ({(x,)}, "inside a set"),
@@ -261,7 +263,7 @@ def test_nodes_cannot_hide_in_containers() -> None:
         with pytest.raises(TypeError, match=message):
             relu.args = (value,)
     assert relu.args == (x,)
-    cyclic = collections.deque[Value]()
+    cyclic = collections.deque[AnyValue]()
     cyclic.append(cyclic)
     relu.args = ({1: x, ("a", 2): 3}, {(1, 2)}, cyclic)
     assert relu.all_input_nodes == [x] and relu.args[2] is cyclic
@@ -350,7 +352,7 @@ class Steps:
     above: object = None
 
 
-def advance(steps: Value) -> None:
+def advance(steps: AnyValue) -> None:
     """Write into a dataclass."""
     steps.x = steps.x + 1
     steps.count += 1
@@ -360,7 +362,7 @@ fx.wrap("advance")
 
 
 def test_a_leaf_function_that_writes_into_a_dataclass_runs() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         steps = Steps(x)
         steps.above = steps  # nor is it looked through, which would not end
         advance(steps)
@@ -370,7 +372,7 @@ def test_a_leaf_function_that_writes_into_a_dataclass_runs() -> None:
     assert fx.symbolic_trace(forward)(1) == forward(1) == (3, 2)
 
 
-def read(steps: Value) -> Value:
+def read(steps: AnyValue) -> AnyValue:
     """Let a proxy inside a dataclass answer for the call."""
     return torch.overrides.handle_torch_function(read, (steps.x,), steps)
 
@@ -489,7 +491,7 @@ LOOKED: list[str] = []
 class Constants(torch.nn.Module):
     """Uses many constants, and notes when their names are looked up."""
 
-    def __getattribute__(self, name: str) -> Value:
+    def __getattribute__(self, name: str) -> AnyValue:
         if name.startswith("_tensor_constant"):
             LOOKED.append(name)
         return super().__getattribute__(name)
@@ -507,14 +509,14 @@ def test_constants_are_named_in_linear_time() -> None:
     assert len(LOOKED) < 1500
 
 
-def leaf(x: Value) -> Value:
+def leaf(x: AnyValue) -> AnyValue:
     return x + 1
 
 
 def test_a_root_taken_while_another_thread_wraps_it_is_traced() -> None:
     begun, done = threading.Event(), threading.Event()
 
-    def waits(x: Value) -> Value:
+    def waits(x: AnyValue) -> AnyValue:
         begun.set()
         assert done.wait(30)
         return leaf(x)
@@ -538,7 +540,7 @@ class Asking:
         self.graph: fx.Graph | None = graph
         self.found: list[Node] = []
 
-    def __call__(self, x: Value) -> Value:
+    def __call__(self, x: AnyValue) -> AnyValue:
         return x
 
     def __hash__(self) -> int:
@@ -564,7 +566,7 @@ class Refusing(torch.Tensor):
     """A tensor that nothing can be asked of."""
 
     @classmethod
-    def __torch_function__(cls, *args: Value) -> Value:
+    def __torch_function__(cls, *args: AnyValue) -> AnyValue:
         raise TypeError("not to be asked")
 
 
@@ -597,7 +599,7 @@ def test_a_module_may_hold_any_tensor(name: str) -> None:
                 self.register_buffer("weight", tensor)
             self.inner = nn.Linear(2, 2)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return self.inner(x) * self.weight
 
     holder = Holder()

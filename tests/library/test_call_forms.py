@@ -16,7 +16,7 @@ from fx.extra.matching.call_forms import form, operator_name
 from fx.node import Node
 from fx.rewriting.patterns import same_tensor
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X: Final = torch.tensor([[1.5, -2.25, 0.5], [3.0, 0.75, -1.0]])
 Y: Final = torch.tensor([[0.3, 1.75, 2.0], [-1.0, 0.25, 0.875]])
@@ -25,7 +25,7 @@ OTHERS: Final = (
     *((), (1,), (0,), (2,), (True,), (0.5,), (1, True), (0, 1), ((1, 0),)),
     *((Y,), (Y, 1), (Y, 0.5), (Y, Y), (Y, "sum"), (X > 0, Y)),
 )
-NAMED: Final[tuple[dict[str, Value], ...]] = (
+NAMED: Final[tuple[dict[str, AnyValue], ...]] = (
     *({}, {"dim": 1}, {"dim": 1, "keepdim": True}, {"alpha": 2}, {"p": 1}),
     *({"reduction": "sum"}, {"reduction": 1}, {"dtype": torch.float64}),
     *({"rounding_mode": "floor"}, {"approximate": "tanh"}, {"diagonal": 1}),
@@ -46,7 +46,7 @@ KEPT_OUT: Final = {
 }
 
 
-def targets() -> Iterator[Value]:
+def targets() -> Iterator[AnyValue]:
     """What may have an operator: functions of torch, and names of methods."""
     for name in sorted({*dir(torch), *dir(F), *dir(Tensor)}):
         private = name.startswith("_") or name.endswith("_")
@@ -63,12 +63,12 @@ def calls(graph: Graph) -> Iterator[Node]:
     """Calls on X of all that has an operator, with many arguments."""
     for target in targets():
         is_method = isinstance(target, str)
-        make: Value = graph.call_method if is_method else graph.call_function
+        make: AnyValue = graph.call_method if is_method else graph.call_function
         for args, kwargs in itertools.product(OTHERS, NAMED):
             yield make(target, (X, *args), dict(kwargs))
 
 
-def plain(value: Value) -> Value:
+def plain(value: AnyValue) -> AnyValue:
     """A value that can be compared; what is not a number is not equal."""
     if isinstance(value, Tensor):
         strided = value.layout is torch.strided
@@ -79,10 +79,10 @@ def plain(value: Value) -> Value:
     return str(value)
 
 
-def value_of(node: Node) -> Value:
+def value_of(node: Node) -> AnyValue:
     """What a call gives; None if it cannot be made."""
     of, args = X.clone(), list(node.args[1:])
-    target: Value = node.target
+    target: AnyValue = node.target
     try:
         if node.op == "call_method":
             target = getattr(of, target)
@@ -109,7 +109,7 @@ def test_calls_of_one_form_give_one_value() -> None:
 
 
 def test_the_object_of_a_method_is_self() -> None:
-    objects: dict[str, Value] = {}
+    objects: dict[str, AnyValue] = {}
     for node in calls(Graph()):
         found = form(node) if node.op == "call_method" else None
         if found is not None and "self" in found.names:
@@ -120,10 +120,10 @@ def test_the_object_of_a_method_is_self() -> None:
 
 
 def test_methods_whose_function_has_another_order() -> None:
-    def method(x: Value, y: Value) -> Value:
+    def method(x: AnyValue, y: AnyValue) -> AnyValue:
         return x.where(x > 0, y) + x.where(other=y, condition=y > 0)
 
-    def function(c: Value, a: Value, b: Value) -> Value:
+    def function(c: AnyValue, a: AnyValue, b: AnyValue) -> AnyValue:
         return torch.where(c, a, b)
 
     gm = symbolic_trace(method)
@@ -132,7 +132,7 @@ def test_methods_whose_function_has_another_order() -> None:
 
 
 def rewritten(
-    function: Callable[..., Value], pattern: Callable[..., Value]
+    function: Callable[..., AnyValue], pattern: Callable[..., AnyValue]
 ) -> int:
     """How many matches of a pattern there are by meaning."""
     gm = symbolic_trace(function)
@@ -140,10 +140,10 @@ def rewritten(
 
 
 def test_what_torch_nn_functional_does_otherwise_is_not_found() -> None:
-    def mean(a: Value, b: Value) -> Value:
+    def mean(a: AnyValue, b: AnyValue) -> AnyValue:
         return F.kl_div(a, b)
 
-    def by_name(a: Value, b: Value) -> Value:
+    def by_name(a: AnyValue, b: AnyValue) -> AnyValue:
         return F.kl_div(target=b, input=a)
 
     assert not rewritten(lambda a, b: torch.kl_div(a, b), mean)
@@ -153,16 +153,16 @@ def test_what_torch_nn_functional_does_otherwise_is_not_found() -> None:
 
 
 def test_tuples_cannot_be_exchanged() -> None:
-    def behind(x: Value) -> Value:
+    def behind(x: AnyValue) -> AnyValue:
         return x.shape + (5,)  # noqa: RUF005
 
-    def in_front(sizes: Value) -> Value:
+    def in_front(sizes: AnyValue) -> AnyValue:
         return (5,) + sizes  # noqa: RUF005
 
-    def halves(x: Value, y: Value) -> Value:
+    def halves(x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.split(x, 1) + y.chunk(2)
 
-    def exchanged(x: Value, y: Value) -> Value:
+    def exchanged(x: AnyValue, y: AnyValue) -> AnyValue:
         return y.chunk(2) + torch.split(x, 1)
 
     assert not rewritten(behind, in_front)
@@ -175,13 +175,13 @@ def test_tuples_cannot_be_exchanged() -> None:
 
 
 def test_operators_of_python_on_numbers_are_not_those_of_torch() -> None:
-    def add(a: Value, b: Value) -> Value:
+    def add(a: AnyValue, b: AnyValue) -> AnyValue:
         return torch.add(a, b)
 
-    def add_one(a: Value) -> Value:
+    def add_one(a: AnyValue) -> AnyValue:
         return torch.add(a, 1)
 
-    def remainder(a: Value, b: Value) -> Value:
+    def remainder(a: AnyValue, b: AnyValue) -> AnyValue:
         return torch.remainder(a, b)
 
     assert not rewritten(lambda x: x.new_ones(x.shape + x.size()), add)
@@ -214,7 +214,7 @@ def test_functions_of_python_are_not_their_operators() -> None:
 
 
 def test_zeros_have_signs() -> None:
-    def divided(by: Value) -> Callable[[Value], Value]:
+    def divided(by: AnyValue) -> Callable[[AnyValue], AnyValue]:
         return lambda x: x / by
 
     for one, other in ((0.0, -0.0), (0j, -0j)):
@@ -247,26 +247,28 @@ def test_constants_of_all_dtypes_are_equal_to_themselves() -> None:
     assert same_tensor(conjugate, conjugate.clone())
 
 
-def _twice(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _twice(f: Callable[[AnyValue], AnyValue]) -> Callable[[AnyValue], AnyValue]:
     return lambda x: f(x) * 2
 
 
-def _plus_one(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _plus_one(
+    f: Callable[[AnyValue], AnyValue],
+) -> Callable[[AnyValue], AnyValue]:
     return lambda x: f(x) + 1
 
 
-def _times(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _times(f: Callable[[AnyValue], AnyValue]) -> Callable[[AnyValue], AnyValue]:
     return lambda x: f(x) * x
 
 
-def known_length(x: Value) -> int:
+def known_length(x: AnyValue) -> int:
     """How many items there are: a function that no schema speaks for."""
     return len(x)
 
 
 wrap(known_length)
 
-NUMBERS: Final[tuple[Callable[[Value], Value], ...]] = (
+NUMBERS: Final[tuple[Callable[[AnyValue], AnyValue], ...]] = (
     *(lambda x: x.stride(0), lambda x: x.dim(), lambda x: x.numel()),
     *(lambda x: x.get_device(), lambda x: x.element_size()),
     *(lambda x: x.storage_offset(), lambda x: x.nbytes, lambda x: x.ndim),
@@ -276,7 +278,7 @@ NUMBERS: Final[tuple[Callable[[Value], Value], ...]] = (
 )
 """Ways to a number."""
 
-TENSORS: Final[tuple[Callable[[Value], Value], ...]] = (
+TENSORS: Final[tuple[Callable[[AnyValue], AnyValue], ...]] = (
     *(lambda x: x, lambda x: x.relu(), lambda x: x.float(), lambda x: x.T),
     *(lambda x: F.relu(x), lambda x: x.split(1)[0], lambda x: x.half()[0]),
     *(lambda x: -x, lambda x: x.shape[0] * x, lambda x: x.sort(0)[0]),
@@ -293,7 +295,7 @@ def test_modules_that_return_tuples(kind: type[nn.RNN]) -> None:
             self.one, self.two = kind(3, 3), kind(3, 3)
             self.act = nn.ReLU()
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return self.one(x) + self.two(x), self.act(x) + self.act(x)
 
     gm = symbolic_trace(Both())
@@ -305,7 +307,7 @@ def test_modules_that_return_tuples(kind: type[nn.RNN]) -> None:
 
 aten = torch.ops.aten
 
-FOUND: list[tuple[Callable[..., Value], Callable[..., Value], int]] = [
+FOUND: list[tuple[Callable[..., AnyValue], Callable[..., AnyValue], int]] = [
     (lambda x: torch.add(x, 1), aten.add.Tensor, 1),
     (lambda x: x + 1, lambda x, y: torch.add(x, y), 1),
     (lambda x: aten.add.Tensor(x, 1), lambda x, y: x + y, 1),
@@ -336,7 +338,7 @@ FOUND: list[tuple[Callable[..., Value], Callable[..., Value], int]] = [
 
 @pytest.mark.parametrize(("f", "pattern", "count"), FOUND)
 def test_a_call_is_of_one_overload(
-    f: Callable[..., Value], pattern: Callable[..., Value], count: int
+    f: Callable[..., AnyValue], pattern: Callable[..., AnyValue], count: int
 ) -> None:
     gm = symbolic_trace(f)
     searched = symbolic_trace(lambda x, y: pattern(x, y))

@@ -14,24 +14,24 @@ from fx.passes.canonicalize import (
     canonicalize_graph,
     rename_nodes_to_canonical,
 )
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import outcome, program, recipe_of
 
 
-def key(node: fx.Node, places: dict[fx.Node, int]) -> Value:
+def key(node: fx.Node, places: dict[fx.Node, int]) -> AnyValue:
     """A key; inputs come first, by their names."""
     if node.op == "placeholder":
         return 0, str(node.target)
     return _canonical_node_key(node, places)
 
 
-def backwards(node: fx.Node, places: dict[fx.Node, int]) -> Value:
+def backwards(node: fx.Node, places: dict[fx.Node, int]) -> AnyValue:
     """A key that puts what can be late last; inputs first."""
     return (node.op != "placeholder", -len(places), -id(node))
 
 
 @pytest.mark.parametrize("by", [key, backwards])
-def test_any_program_computes_what_it_did(by: Value) -> None:
+def test_any_program_computes_what_it_did(by: AnyValue) -> None:
     drawn, moved = random.Random(0), 0
     for _ in range(300):
         gm = fx.GraphModule({}, program(recipe_of(drawn, 14)))
@@ -133,7 +133,7 @@ def test_each_node_is_asked_about_once() -> None:
     graph.output(value)
     asked: list[fx.Node] = []
 
-    def noting(node: fx.Node, places: dict[fx.Node, int]) -> Value:
+    def noting(node: fx.Node, places: dict[fx.Node, int]) -> AnyValue:
         asked.append(node)
         return key(node, places)
 

@@ -25,9 +25,9 @@ from fx.graph import Graph
 from fx.node import Node
 from fx.recording import operators
 from tests.library.generated import (
+    AnyValue,
     Build,
     Lib,
-    Value,
     function,
     lines_of,
     node_of_line,
@@ -56,16 +56,16 @@ class Plain:
     """A class to annotate with."""
 
 
-OPTIONAL: Value = typing.Optional[Plain]  # noqa: UP045 (as users write it)
+OPTIONAL: AnyValue = typing.Optional[Plain]  # noqa: UP045 (as users write it)
 T = typing.TypeVar("T")
-UNION: Value = typing.Union[int, Plain]  # noqa: UP007
+UNION: AnyValue = typing.Union[int, Plain]  # noqa: UP007
 
 
-def scale(x: Value, by: float = 2.0) -> Value:
+def scale(x: AnyValue, by: float = 2.0) -> AnyValue:
     return x * by
 
 
-def emptying(*args: Value) -> Value:
+def emptying(*args: AnyValue) -> AnyValue:
     first, *rest = args
     first.clear()
     return rest
@@ -81,7 +81,7 @@ class Emptying:
     def _boxed_arg_indices(self) -> tuple[int, ...]:
         raise AssertionError("read")
 
-    def __call__(self, x: Value) -> Value:
+    def __call__(self, x: AnyValue) -> AnyValue:
         return x
 
 
@@ -270,7 +270,7 @@ BUILDS: tuple[Build, ...] = (
     nothing,
 )
 SINCE_2_15: tuple[Build, ...] = (complex_constants, unions, boxes)
-OPTIONS: tuple[dict[str, Value], ...] = (
+OPTIONS: tuple[dict[str, AnyValue], ...] = (
     {},
     {"verbose": True},
     {"expanded_def": True},
@@ -281,12 +281,12 @@ OPTIONS: tuple[dict[str, Value], ...] = (
 )
 
 
-def option_name(options: dict[str, Value]) -> str:
+def option_name(options: dict[str, AnyValue]) -> str:
     return "+".join(options) or "plain"
 
 
 # torch.fx writes the names of profiler ranges with nodes' own names.
-def _both_can(build: Build, options: dict[str, Value]) -> bool:
+def _both_can(build: Build, options: dict[str, AnyValue]) -> bool:
     return not (build is many_of_one_name and "record_func" in options)
 
 
@@ -295,7 +295,9 @@ def _both_can(build: Build, options: dict[str, Value]) -> bool:
     [(b, o) for b in BUILDS for o in OPTIONS if _both_can(b, o)],
     ids=lambda x: option_name(x) if isinstance(x, dict) else x.__name__,
 )
-def test_text_is_that_of_torch(build: Build, options: dict[str, Value]) -> None:
+def test_text_is_that_of_torch(
+    build: Build, options: dict[str, AnyValue]
+) -> None:
     theirs = written(build, torch.fx, **options)
     ours = written(build, fx, **options)
     assert ours.src == torch_text(theirs)
@@ -306,7 +308,7 @@ def test_text_is_that_of_torch(build: Build, options: dict[str, Value]) -> None:
 @pytest.mark.parametrize("options", OPTIONS, ids=option_name)
 @pytest.mark.parametrize("build", SINCE_2_15, ids=lambda x: x.__name__)
 def test_text_is_that_of_torch_2_15(
-    build: Build, options: dict[str, Value]
+    build: Build, options: dict[str, AnyValue]
 ) -> None:
     test_text_is_that_of_torch(build, options)
     test_globals_are_those_of_torch(build)
@@ -324,7 +326,7 @@ def test_globals_are_those_of_torch(build: Build) -> None:
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("options", [{}, {"record_func": True}], ids=str)
 def test_line_map_is_that_of_torch(
-    build: Build, options: dict[str, Value]
+    build: Build, options: dict[str, AnyValue]
 ) -> None:
     theirs = written(build, torch.fx, **options)
     ours = written(build, fx, **options)
@@ -394,7 +396,7 @@ def test_a_graph_without_output_returns_none() -> None:
 def test_operators_compute_what_the_function_computes(
     op: operators.Operator,
 ) -> None:
-    operands: dict[str, list[Value]] = {
+    operands: dict[str, list[AnyValue]] = {
         "getitem": [[1, 2, 3], 1],
         "setitem": [[1, 2, 3], 1, 9],
         "matmul": [torch.eye(2), torch.ones(2)],
@@ -476,7 +478,7 @@ def test_methods_may_have_any_identifier_for_a_name(name: str) -> None:
     class Holder:
         """Has the attributes that it is given."""
 
-        x: Value
+        x: AnyValue
 
     holder = Holder()
     holder.x = Holder()
@@ -508,7 +510,7 @@ def test_lines_lead_to_their_nodes_also_below_comments() -> None:
 
 def transformed(
     lib: Lib, transformer: Callable[[list[str]], list[str]]
-) -> tuple[Value, Value]:
+) -> tuple[AnyValue, AnyValue]:
     graph = lib.Graph()
     parameters(lib, graph)
     relu = graph.call_function(torch.relu, ("# COUNTER: 7",))
@@ -562,7 +564,7 @@ class ListCodeGen(CodeGen):
     """As in torch's tests: one parameter, a list of all inputs."""
 
     def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, **_: Value
+        self, free_vars: list[str], maybe_return_annotation: str, **_: AnyValue
     ) -> str:
         taken = ", ".join(free_vars)
         return (
@@ -570,10 +572,10 @@ class ListCodeGen(CodeGen):
             f"{maybe_return_annotation}:\n    {taken}, = args_list"
         )
 
-    def additional_globals(self) -> list[tuple[str, Value]]:
+    def additional_globals(self) -> list[tuple[str, AnyValue]]:
         return [("List", list), ("Tensor", torch.Tensor)]
 
-    def process_inputs(self, *args: Value) -> Value:
+    def process_inputs(self, *args: AnyValue) -> AnyValue:
         return args[0]
 
 
@@ -599,7 +601,7 @@ class OldCodeGen(CodeGen):
         return super().gen_fn_def(free_vars, maybe_return_annotation)
 
     def generate_output(  # type: ignore[override]  # on purpose
-        self, output_args: Value
+        self, output_args: AnyValue
     ) -> str:
         return f"result = {output_args!r}\nreturn result"
 
@@ -614,7 +616,7 @@ def renamed_add(lib: Lib, graph: Lib) -> None:
 def test_overrides_of_any_age_and_reprs_of_nodes() -> None:
     texts = []
     for lib, base in ((torch.fx, torch.fx.graph.CodeGen), (fx, CodeGen)):
-        graph: Value = lib.Graph()
+        graph: AnyValue = lib.Graph()
         renamed_add(lib, graph)
         override = {"generate_output": OldCodeGen.generate_output}
         old = type("Old", (base,), override)
@@ -636,7 +638,7 @@ def test_old_signatures_are_called_as_they_are() -> None:
 
 def test_reprs_come_back_if_an_override_raises() -> None:
     class Broken(CodeGen):
-        def generate_output(self, output_args: Value, **_: Value) -> str:
+        def generate_output(self, output_args: AnyValue, **_: AnyValue) -> str:
             raise ValueError(repr(output_args))
 
     graph = Graph()
@@ -677,7 +679,7 @@ def test_unknown_opcodes() -> None:
         ("call_function", "relu"),
     ],
 )
-def test_targets_of_the_wrong_type(op: Value, target: Value) -> None:
+def test_targets_of_the_wrong_type(op: AnyValue, target: AnyValue) -> None:
     graph = Graph()
     x = graph.placeholder("x")
     node = graph.create_node("call_module", "m", (x,))
@@ -748,7 +750,7 @@ def test_nodes_print_as_themselves_afterwards() -> None:
 def test_what_is_in_a_box_is_freed_when_the_box_is_emptied() -> None:
     alive: list[list[bool]] = []
 
-    def watch(box: list[Value], kept: Value) -> Value:
+    def watch(box: list[AnyValue], kept: AnyValue) -> AnyValue:
         known = [weakref.ref(each) for each in box]
         box.clear()
         alive.append([each() is not None for each in known])

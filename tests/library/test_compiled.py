@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.compiled import (
     BACKENDS,
     EXPORT,
@@ -73,7 +73,7 @@ pytestmark = [
 ]
 
 
-def traced(name: str, *, training: bool) -> tuple[Value, Value, Step]:
+def traced(name: str, *, training: bool) -> tuple[AnyValue, AnyValue, Step]:
     """A graph module, its inputs, and what eager execution gives."""
     torch.manual_seed(0)
     model, inputs = NETWORKS[name]()

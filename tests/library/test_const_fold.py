@@ -24,7 +24,7 @@ import fx
 from fx.experimental import const_fold
 from fx.experimental.const_fold import FoldedGraphModule, split_const_subgraphs
 from fx.experimental.proxy_tensor import make_fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import flat
 from tests.zoo import ZOO, Network, borrow
 
@@ -52,12 +52,12 @@ class Holder(nn.Module):
         self.inner.d = nn.Parameter(torch.randn(3))
 
 
-def model(forward: Callable[..., Value]) -> Value:
+def model(forward: Callable[..., AnyValue]) -> AnyValue:
     """A holder with this forward."""
     return type("Model", (Holder,), {"forward": forward})()
 
 
-def traced(made: Value, lib: Value = fx) -> Value:
+def traced(made: AnyValue, lib: AnyValue = fx) -> AnyValue:
     """A model, traced with its buffers."""
     tracer = lib.Tracer()
     tracer.proxy_buffer_attributes = True
@@ -67,11 +67,11 @@ def traced(made: Value, lib: Value = fx) -> Value:
 X = torch.linspace(-1, 1, 9).view(3, 3)
 
 
-def folded(forward: Callable[..., Value]) -> tuple[Value, list[str]]:
+def folded(forward: Callable[..., AnyValue]) -> tuple[AnyValue, list[str]]:
     """A model, folded, and the calls that were; three calls are compared."""
     gm = traced(model(forward))
     before, beside = str(gm.graph), copy.deepcopy(gm)
-    found: Value = split_const_subgraphs(gm)
+    found: AnyValue = split_const_subgraphs(gm)
     assert str(gm.graph) == before
     found.graph.lint()
     for _ in range(3):
@@ -85,7 +85,7 @@ def folded(forward: Callable[..., Value]) -> tuple[Value, list[str]]:
     return found, calls(found)
 
 
-def calls(found: Value) -> list[str]:
+def calls(found: AnyValue) -> list[str]:
     """What is called in the graph of the constants."""
     const = found.const_subgraph_module
     nodes = const.graph.nodes if const else ()
@@ -95,40 +95,40 @@ def calls(found: Value) -> list[str]:
 # -- where torch.fx is right -------------------------------------------------
 
 
-def one(self: Value, x: Value) -> Value:
+def one(self: AnyValue, x: AnyValue) -> AnyValue:
     return (x + (self.a + self.b) * 2).sum()
 
 
-def several(self: Value, x: Value) -> Value:
+def several(self: AnyValue, x: AnyValue) -> AnyValue:
     return (x - self.a.t()) * (self.a @ self.b) + self.c
 
 
-def nested(self: Value, x: Value) -> Value:
+def nested(self: AnyValue, x: AnyValue) -> AnyValue:
     return {"r": x + torch.neg(self.inner.d)}["r"] * self.inner.d
 
 
-def module(self: Value, x: Value) -> Value:
+def module(self: AnyValue, x: AnyValue) -> AnyValue:
     return x @ self.linear(self.c)
 
 
-def evaluated(self: Value, x: Value) -> Value:
+def evaluated(self: AnyValue, x: AnyValue) -> AnyValue:
     return x @ torch.neg(self.quiet(self.c))
 
 
-def pieces(self: Value, x: Value) -> Value:
+def pieces(self: AnyValue, x: AnyValue) -> AnyValue:
     return x + torch.unbind(self.a)[0] + torch.cat([self.b, self.c])[:3]
 
 
-def none(self: Value, x: Value) -> Value:
+def none(self: AnyValue, x: AnyValue) -> AnyValue:
     return x + self.a
 
 
 @pytest.mark.parametrize(
     "forward", [one, several, nested, module, evaluated, pieces, none]
 )
-def test_as_torch_fx(forward: Callable[..., Value]) -> None:
+def test_as_torch_fx(forward: Callable[..., AnyValue]) -> None:
     ours = split_const_subgraphs(traced(model(forward)))
-    beside: Value = theirs.split_const_subgraphs(
+    beside: AnyValue = theirs.split_const_subgraphs(
         traced(model(forward), torch.fx)
     )
     assert sorted(calls(ours)) == sorted(calls(beside))
@@ -145,7 +145,7 @@ def test_networks(name: str) -> None:
     with borrow(network, training=False) as net, torch.no_grad():
         inputs = network.inputs()
         found = split_const_subgraphs(make_fx(net)(*inputs))
-        beside: Value = theirs.split_const_subgraphs(
+        beside: AnyValue = theirs.split_const_subgraphs(
             their_make_fx(net)(*inputs)
         )
         ours, others = calls(found), calls(beside)
@@ -165,7 +165,7 @@ def test_what_a_value_keeps() -> None:
     gm = fx.symbolic_trace(model(several))
     for node in gm.graph.nodes:
         node.meta["noted"] = node.name
-    found: Value = split_const_subgraphs(gm)
+    found: AnyValue = split_const_subgraphs(gm)
     names = [node.meta.get("noted") for node in found.graph.nodes]
     assert "t" in names and "matmul" in names and "mul" in names
     held = found._FX_CONST_FOLDED_ATTRS
@@ -184,7 +184,7 @@ def test_a_node_that_is_skipped() -> None:
     gm = fx.symbolic_trace(model(one))
     asked = []
 
-    def skip(node: Value) -> bool:
+    def skip(node: AnyValue) -> bool:
         asked.append(node.name)
         return node.target is operator.mul
 
@@ -200,7 +200,7 @@ def test_a_node_that_is_skipped() -> None:
 def test_names_that_are_free(wish: str) -> None:
     made: tuple[list[str], list[str]] = [], []
     for lib, found in zip((fx, torch.fx), made, strict=True):
-        gm: Value = lib.symbolic_trace(nn.Identity())
+        gm: AnyValue = lib.symbolic_trace(nn.Identity())
         for _ in range(3):
             of = const_fold if lib is fx else theirs
             name: str = of.get_unique_attr_name_in_module(gm, wish)
@@ -212,60 +212,60 @@ def test_names_that_are_free(wish: str) -> None:
 # -- where it is not ---------------------------------------------------------
 
 
-def returned(self: Value, x: Value) -> Value:
+def returned(self: AnyValue, x: AnyValue) -> AnyValue:
     a = self.a + 1
     return a, x + a
 
 
-def returned_in_a_view(self: Value, x: Value) -> Value:
+def returned_in_a_view(self: AnyValue, x: AnyValue) -> AnyValue:
     a = self.a + 1
     return x + a, [a.view(-1)]
 
 
-def written_later(self: Value, x: Value) -> Value:
+def written_later(self: AnyValue, x: AnyValue) -> AnyValue:
     a = self.a + 1
     a.add_(x)
     return a.sum(), x
 
 
-def a_view_of_what_is_written(self: Value, x: Value) -> Value:
+def a_view_of_what_is_written(self: AnyValue, x: AnyValue) -> AnyValue:
     a = self.a + 1
     b = a.view(9)
     a.add_(x)
     return (x.view(9) + b,)
 
 
-def written_by_a_function(self: Value, x: Value) -> Value:
+def written_by_a_function(self: AnyValue, x: AnyValue) -> AnyValue:
     return (flat(self.a + 1) + 1 + x.view(9),)
 
 
-def behind_a_write(self: Value, x: Value) -> Value:
+def behind_a_write(self: AnyValue, x: AnyValue) -> AnyValue:
     self.c.add_(x)
     return x + (self.c * 2), x
 
 
-def in_front_of_a_write(self: Value, x: Value) -> Value:
+def in_front_of_a_write(self: AnyValue, x: AnyValue) -> AnyValue:
     y = x + (self.c * 2)
     self.c.add_(x)
     return y, x
 
 
-def behind_an_unknown_write(self: Value, x: Value) -> Value:
+def behind_an_unknown_write(self: AnyValue, x: AnyValue) -> AnyValue:
     x.add_(1)  # may be self.c
     return (x + (self.c * 2),)
 
 
-def statistics(self: Value, x: Value) -> Value:
+def statistics(self: AnyValue, x: AnyValue) -> AnyValue:
     y = self.norm(x)
     return y + (self.norm.running_mean * 2), x
 
 
-def a_view_of_what_may_change(self: Value, x: Value) -> Value:
+def a_view_of_what_may_change(self: AnyValue, x: AnyValue) -> AnyValue:
     self.norm(x)
     return (x + self.norm.running_mean.neg(),)
 
 
-def a_view_of_what_is_written_later(self: Value, x: Value) -> Value:
+def a_view_of_what_is_written_later(self: AnyValue, x: AnyValue) -> AnyValue:
     row = self.c[0]
     self.c.add_(x)
     return (x + row,)
@@ -288,12 +288,12 @@ NOT_FOLDED = [
 
 
 @pytest.mark.parametrize("forward", NOT_FOLDED)
-def test_what_must_be_new_each_time(forward: Callable[..., Value]) -> None:
+def test_what_must_be_new_each_time(forward: Callable[..., AnyValue]) -> None:
     assert folded(forward)[1] == []
 
 
 def test_random_numbers_are_drawn_each_time() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return x + self.drop(self.a) + torch.rand_like(self.a)
 
     assert calls(split_const_subgraphs(model(forward))) == []
@@ -319,7 +319,7 @@ def test_a_mode_in_front_of_a_call() -> None:
     assert calls(split_const_subgraphs(gm)) == []
 
 
-def numbers(self: Value, x: Value) -> Value:
+def numbers(self: AnyValue, x: AnyValue) -> AnyValue:
     rows = self.a.t().size(0)
     return (torch.reshape(x, (rows, -1)) * self.b.t().dim(),)
 
@@ -331,7 +331,7 @@ def test_numbers_stay_numbers() -> None:
 
 
 def test_several_values_of_one_call() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return (x + torch.stack(torch.unbind(self.a), 1),)
 
     assert folded(forward)[1] == ["unbind", "stack"]
@@ -342,7 +342,7 @@ def test_several_values_of_one_call() -> None:
 
 
 def test_a_module_that_is_called_twice() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return (self.linear(x) + self.linear(self.c),)
 
     assert folded(forward)[1] == ["linear_1"]
@@ -351,7 +351,7 @@ def test_a_module_that_is_called_twice() -> None:
 def test_nested_inputs_and_keywords() -> None:
     weight = torch.ones(2)
 
-    def forward(pair: Value) -> Value:
+    def forward(pair: AnyValue) -> AnyValue:
         return torch.mul(pair["a"], weight.neg())
 
     gm = fx.symbolic_trace(forward, concrete_args={"pair": {"a": fx.PH}})
@@ -369,29 +369,29 @@ def test_it_has_the_mode_of_the_module() -> None:
 # -- when what was read has changed ------------------------------------------
 
 
-def write(made: Value) -> None:
+def write(made: AnyValue) -> None:
     made.a.mul_(3)
 
 
-def put_another(made: Value) -> None:
+def put_another(made: AnyValue) -> None:
     made.a.data = torch.ones(3, 3)
 
 
-def load(made: Value) -> None:
+def load(made: AnyValue) -> None:
     made.load_state_dict({n: v + 1 for n, v in made.state_dict().items()})
 
 
-def convert(made: Value) -> None:
+def convert(made: AnyValue) -> None:
     made.to(torch.float64).to(torch.float32).double()
 
 
-def step(made: Value) -> None:
+def step(made: AnyValue) -> None:
     made.a.grad = torch.ones_like(made.a)
     torch.optim.SGD([made.a], 0.1).step()
 
 
 @pytest.mark.parametrize("change", [write, put_another, load, step])
-def test_weights_that_change(change: Callable[[Value], None]) -> None:
+def test_weights_that_change(change: Callable[[AnyValue], None]) -> None:
     made = model(one)
     found = split_const_subgraphs(made)
     for _ in range(2):
@@ -406,7 +406,7 @@ def test_weights_that_change(change: Callable[[Value], None]) -> None:
     assert found._FX_CONST_FOLDED_ATTRS is held
 
 
-def twice(self: Value, x: Value) -> Value:
+def twice(self: AnyValue, x: AnyValue) -> AnyValue:
     """The weight is folded, and fetched by what is left."""
     return x @ self.a + self.a * 2
 
@@ -436,7 +436,7 @@ def test_a_weight_of_another_kind_is_refused() -> None:
 
 def test_to_empty_takes_its_keyword() -> None:
     made = model(twice)
-    found: Value = split_const_subgraphs(copy.deepcopy(made))
+    found: AnyValue = split_const_subgraphs(copy.deepcopy(made))
     found.to("meta").to_empty(device="cpu")
     with torch.no_grad():
         found.a.copy_(made.a)
@@ -456,7 +456,7 @@ def test_a_weight_of_a_folded_module_and_another_dtype() -> None:
 
 
 def test_autocast() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return x @ (self.a @ self.b)
 
     made = model(forward)
@@ -466,11 +466,11 @@ def test_autocast() -> None:
     torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
 
 
-def product(self: Value, x: Value) -> Value:
+def product(self: AnyValue, x: AnyValue) -> AnyValue:
     return x + self.a @ self.b
 
 
-def cast(module: Value) -> Value:
+def cast(module: AnyValue) -> AnyValue:
     """The result under autocast."""
     with torch.autocast("cpu", torch.bfloat16):
         return module(X)
@@ -501,9 +501,9 @@ def test_several_values_and_numbers_under_autocast() -> None:
 
 
 def test_a_hook_writes_to_the_module_under_autocast() -> None:
-    found: Value = split_const_subgraphs(model(product))
+    found: AnyValue = split_const_subgraphs(model(product))
 
-    def count(module: Value, given: Value) -> None:
+    def count(module: AnyValue, given: AnyValue) -> None:
         module.calls = getattr(module, "calls", 0) + 1
 
     found.register_forward_pre_hook(count)
@@ -570,9 +570,9 @@ def test_threads_that_fold_again() -> None:
 
 def test_values_that_are_folded_in_a_fake_mode_have_data() -> None:
     made = model(product).requires_grad_(False)
-    found: Value = split_const_subgraphs(made)
+    found: AnyValue = split_const_subgraphs(made)
     made.a.add_(1)
-    new_mode: Value = FakeTensorMode
+    new_mode: AnyValue = FakeTensorMode
     with new_mode(allow_non_fake_inputs=True) as mode:
         found(mode.from_tensor(X))
     assert torch.equal(found(X), made(X))
@@ -589,11 +589,11 @@ def test_another_default_device() -> None:
 
 
 def test_a_dropout_that_is_put_in_training() -> None:
-    found: Value = split_const_subgraphs(traced(model(evaluated)))
+    found: AnyValue = split_const_subgraphs(traced(model(evaluated)))
     found(X)
     cast(found)
     found.train()
-    runs: tuple[Value, ...] = (found, lambda x: cast(found))
+    runs: tuple[AnyValue, ...] = (found, lambda x: cast(found))
     for run in runs:
         with pytest.raises(RuntimeError, match="not constant any more: Drop"):
             run(X)
@@ -604,8 +604,8 @@ def test_a_dropout_that_is_put_in_training() -> None:
 @pytest.mark.parametrize("is_run", [False, True])
 def test_copies(is_run: bool) -> None:
     made = model(several)
-    found: Value = split_const_subgraphs(made)
-    new: Value
+    found: AnyValue = split_const_subgraphs(made)
+    new: AnyValue
     if is_run:
         found(X)
     for new in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
@@ -618,7 +618,7 @@ def test_copies(is_run: bool) -> None:
 
 def test_unused_modules_are_deleted_but_what_folds() -> None:
     made = model(several)
-    found: Value = split_const_subgraphs(made)
+    found: AnyValue = split_const_subgraphs(made)
     found.add_submodule("unused", nn.ReLU())
     found.delete_all_unused_submodules()
     assert not hasattr(found, "unused")
@@ -660,14 +660,14 @@ def test_what_runs_the_graph_finds_values() -> None:
         torch.testing.assert_close(run(X), made(X))
 
 
-def counted(self: Value, x: Value) -> Value:
+def counted(self: AnyValue, x: AnyValue) -> AnyValue:
     return x + self.count / 3
 
 
 def test_a_conversion_is_no_loss() -> None:
     made = model(counted)
     made.register_buffer("count", torch.tensor([1, 2, 4]))
-    found: Value = split_const_subgraphs(traced(made))
+    found: AnyValue = split_const_subgraphs(traced(made))
     inner = nn.Sequential(found)
     inner.bfloat16().float()
     torch.testing.assert_close(inner(X), made(X), rtol=0, atol=0)
@@ -675,7 +675,7 @@ def test_a_conversion_is_no_loss() -> None:
 
 def test_both_graphs_keep_one_buffer_after_a_conversion() -> None:
     made = model(lambda self, x: x * torch.neg(self.c) + self.c)
-    found: Value = split_const_subgraphs(traced(made)).double()
+    found: AnyValue = split_const_subgraphs(traced(made)).double()
     expected = found(X)
     found.c.mul_(2)
     torch.testing.assert_close(found(X), 2 * expected)
@@ -684,7 +684,7 @@ def test_both_graphs_keep_one_buffer_after_a_conversion() -> None:
 def test_values_made_in_inference_mode() -> None:
     made = model(lambda self, x: (x * (self.a + self.b)).sum())
     with torch.inference_mode():
-        found: Value = split_const_subgraphs(made)
+        found: AnyValue = split_const_subgraphs(made)
     x = X.clone().requires_grad_()
     found(x).backward()
     torch.testing.assert_close(x.grad, (made.a + made.b).detach())
@@ -723,7 +723,7 @@ def test_what_is_said_to_have_an_effect_is_not_folded() -> None:
     def is_exp(node: fx.Node) -> bool:
         return node.target is torch.exp
 
-    found: Value = split_const_subgraphs(made, is_impure_node=is_exp)
+    found: AnyValue = split_const_subgraphs(made, is_impure_node=is_exp)
     assert torch.exp in [node.target for node in found.graph.nodes]
     assert torch.neg not in [node.target for node in found.graph.nodes]
     torch.testing.assert_close(found(X), made(X))

@@ -17,17 +17,17 @@ from torch.fx.passes.dialect.common import cse_pass as theirs
 import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import flat, outcome, program
 from tests.zoo import ZOO, Network, borrow
 
 aten = torch.ops.aten
 
 
-def merged(gm: Value, **options: Value) -> int:
+def merged(gm: AnyValue, **options: AnyValue) -> int:
     """How many calls the pass leaves out; what is computed must stay."""
     before = str(gm.graph)
-    result: Value = CSEPass(**options)(gm)
+    result: AnyValue = CSEPass(**options)(gm)
     assert str(gm.graph) == before
     result.graph_module.graph.lint()
     fewer = len(gm.graph.nodes) - len(result.graph_module.graph.nodes)
@@ -36,11 +36,11 @@ def merged(gm: Value, **options: Value) -> int:
     return fewer
 
 
-def traced(f: Callable[[torch.Tensor], Value]) -> Value:
+def traced(f: Callable[[torch.Tensor], AnyValue]) -> AnyValue:
     """A function of one tensor, traced."""
     f.__annotations__["x"] = torch.Tensor
     gm = fx.symbolic_trace(f)
-    result: Value = CSEPass()(gm)
+    result: AnyValue = CSEPass()(gm)
     x = torch.linspace(-1, 1, 4)
     torch.testing.assert_close(result.graph_module(x.clone()), f(x.clone()))
     return gm
@@ -49,7 +49,7 @@ def traced(f: Callable[[torch.Tensor], Value]) -> Value:
 # -- where torch.fx is right -------------------------------------------------
 
 
-def chain(x: Value) -> Value:
+def chain(x: AnyValue) -> AnyValue:
     a = x.cos()
     b = x.cos()
     c = a + a
@@ -57,24 +57,24 @@ def chain(x: Value) -> Value:
     return c + d
 
 
-def reductions(x: Value) -> Value:
+def reductions(x: AnyValue) -> AnyValue:
     a, b = x.sum(dim=1), x.sum(dim=1)
     return a + b + x.sum() + x.sum()
 
 
-def lists(x: Value) -> Value:
+def lists(x: AnyValue) -> AnyValue:
     return torch.cat((x, x)) + torch.cat((x, x))
 
 
-def random_numbers(x: Value) -> Value:
+def random_numbers(x: AnyValue) -> AnyValue:
     return torch.rand_like(x) + torch.rand_like(x) + torch.randn(4).sum()
 
 
-def nothing(x: Value) -> Value:
+def nothing(x: AnyValue) -> AnyValue:
     return x + (x + 1)
 
 
-def kwargs(x: Value) -> Value:
+def kwargs(x: AnyValue) -> AnyValue:
     ones = torch.ones_like(x, dtype=torch.double)
     return ones + torch.ones_like(x, dtype=torch.double)
 
@@ -82,12 +82,12 @@ def kwargs(x: Value) -> Value:
 @pytest.mark.parametrize(
     "f", [chain, reductions, lists, random_numbers, nothing, kwargs]
 )
-def test_graphs_of_aten(f: Callable[..., Value]) -> None:
+def test_graphs_of_aten(f: Callable[..., AnyValue]) -> None:
     x = torch.randn(2, 2)
     ours, beside = make_fx(f)(x), their_make_fx(f)(x)
     banned = theirs.get_CSE_banned_ops()
-    expected: Value = theirs.CSEPass(banned)(beside)
-    found: Value = CSEPass()(ours)
+    expected: AnyValue = theirs.CSEPass(banned)(beside)
+    found: AnyValue = CSEPass()(ours)
     assert found.modified == expected.modified
     assert found.graph_module.code == expected.graph_module.code
     torch.manual_seed(0)
@@ -108,7 +108,7 @@ def test_banned_operators() -> None:
 def test_networks(network: Network) -> None:
     with borrow(network, training=False) as model:
         gm = fx.symbolic_trace(model)
-        result: Value = CSEPass()(gm)
+        result: AnyValue = CSEPass()(gm)
         inputs = network.inputs()
         expected = model(*inputs)
         torch.testing.assert_close(
@@ -123,7 +123,7 @@ class Shared(nn.Module):
         super().__init__()
         self.inner = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return self.inner(x) + self.inner(x)
 
 
@@ -136,12 +136,12 @@ def test_modules_are_merged_while_they_change_nothing() -> None:
 
 
 def test_what_the_new_module_keeps() -> None:
-    def forward(pair: Value) -> Value:
+    def forward(pair: AnyValue) -> AnyValue:
         return torch.neg(pair["a"]) + torch.neg(pair["a"])
 
     hints = {"pair": {"a": fx.PH}}
     gm = fx.symbolic_trace(forward, concrete_args=hints)
-    result: Value = CSEPass()(gm)
+    result: AnyValue = CSEPass()(gm)
     assert result.modified
     pair = {"a": torch.ones(2)}
     assert result.graph_module(pair).tolist() == [-2, -2]
@@ -150,73 +150,73 @@ def test_what_the_new_module_keeps() -> None:
 # -- where it is not ---------------------------------------------------------
 
 
-def constants(x: Value) -> Value:
+def constants(x: AnyValue) -> AnyValue:
     x = torch.ones_like(x, dtype=torch.int64)
     return torch.mul(x, 2), torch.mul(x, 2.0), torch.mul(x, True)
 
 
-def signs_of_zero(x: Value) -> Value:
+def signs_of_zero(x: AnyValue) -> AnyValue:
     return torch.atan2(torch.mul(x, 0.0), torch.mul(x, -0.0))
 
 
-def write_between(x: Value) -> Value:
+def write_between(x: AnyValue) -> AnyValue:
     y = torch.add(x, 1)
     a = torch.exp(y)
     y.add_(1)
     return a + torch.exp(y)
 
 
-def write_through_a_view(x: Value) -> Value:
+def write_through_a_view(x: AnyValue) -> AnyValue:
     y = torch.add(x, 1)
     a = torch.exp(y)
     y.view(2, 2)[0].zero_()
     return a + torch.exp(y)
 
 
-def write_into_the_input(x: Value) -> Value:
+def write_into_the_input(x: AnyValue) -> AnyValue:
     a = torch.exp(x)
     x.add_(1)
     return a + torch.exp(x)
 
 
-def write_into_the_first(x: Value) -> Value:
+def write_into_the_first(x: AnyValue) -> AnyValue:
     a = torch.exp(x)
     a.add_(1)
     return a + torch.exp(x)
 
 
-def write_into_the_second_later(x: Value) -> Value:
+def write_into_the_second_later(x: AnyValue) -> AnyValue:
     a, b = torch.exp(x), torch.exp(x)
     c = torch.view_copy(a, [-1])
     b.view(2, 2).add_(1)
     return a + b + c
 
 
-def write_with_out(x: Value) -> Value:
+def write_with_out(x: AnyValue) -> AnyValue:
     a, b = torch.exp(x), torch.exp(x)
     torch.neg(x, out=b)
     return a + b
 
 
-def shape_changed(x: Value) -> Value:
+def shape_changed(x: AnyValue) -> AnyValue:
     a, b = x.view(-1), x.view(-1)
     a.unsqueeze_(0)
     return a.dim(), b.dim()
 
 
-def both_returned(x: Value) -> Value:
+def both_returned(x: AnyValue) -> AnyValue:
     return torch.exp(x), torch.exp(x)
 
 
-def returned_in_a_view(x: Value) -> Value:
+def returned_in_a_view(x: AnyValue) -> AnyValue:
     return torch.exp(x), [torch.exp(x).view(-1)]
 
 
-def identity(x: Value) -> Value:
+def identity(x: AnyValue) -> AnyValue:
     return torch.exp(x) is torch.exp(x)
 
 
-def draws(x: Value) -> Value:
+def draws(x: AnyValue) -> AnyValue:
     a = nn.functional.dropout(x, 0.5, True)
     return a + nn.functional.dropout(x, 0.5, True)
 
@@ -237,7 +237,7 @@ def draws(x: Value) -> Value:
         returned_in_a_view,
     ],
 )
-def test_calls_that_only_seem_equal(f: Callable[..., Value]) -> None:
+def test_calls_that_only_seem_equal(f: Callable[..., AnyValue]) -> None:
     assert merged(traced(f)) == 0
 
 
@@ -246,7 +246,7 @@ def test_random_draws_stay() -> None:
     assert merged(fx.symbolic_trace(draws)) == 0
 
 
-def built(*calls: tuple[Value, ...]) -> Value:
+def built(*calls: tuple[AnyValue, ...]) -> AnyValue:
     """A module that calls functions; a number is the value of that call."""
     graph = fx.Graph()
     values = [graph.call_function(torch.clone, (graph.placeholder("x"),))]
@@ -285,7 +285,7 @@ def test_a_change_of_mode_between_them() -> None:
 
 
 def test_writes_elsewhere_do_no_harm() -> None:
-    def forward(x: torch.Tensor) -> Value:
+    def forward(x: torch.Tensor) -> AnyValue:
         other = torch.add(x, 1)
         a = torch.exp(x)
         other.mul_(a)
@@ -295,7 +295,7 @@ def test_writes_elsewhere_do_no_harm() -> None:
 
 
 def test_views_are_shared_though_their_memory_is_written() -> None:
-    def forward(x: torch.Tensor) -> Value:
+    def forward(x: torch.Tensor) -> AnyValue:
         y = torch.add(x, 1)
         a, b = y.view(-1), y.view(-1)
         y.add_(1)
@@ -305,7 +305,7 @@ def test_views_are_shared_though_their_memory_is_written() -> None:
 
 
 def test_equal_calls_of_equal_calls() -> None:
-    def forward(x: torch.Tensor) -> Value:
+    def forward(x: torch.Tensor) -> AnyValue:
         a = torch.exp(torch.neg(torch.chunk(x, 2)[0]))
         return a + torch.exp(torch.neg(torch.chunk(x, 2)[0]))
 
@@ -313,7 +313,7 @@ def test_equal_calls_of_equal_calls() -> None:
 
 
 def test_a_third_call_is_not_merged_with_a_returned_one() -> None:
-    def forward(x: torch.Tensor) -> Value:
+    def forward(x: torch.Tensor) -> AnyValue:
         a, b, c = torch.exp(x), torch.exp(x), torch.exp(x)
         return a.sum(), b, c
 
@@ -340,11 +340,11 @@ def test_any_program(seed: int) -> None:
         ]
         returned = [drawn.randrange(12) for _ in range(drawn.randint(1, 3))]
         gm = fx.GraphModule({}, program(recipe, returned))
-        result: Value = CSEPass()(gm)
+        result: AnyValue = CSEPass()(gm)
         fewer += result.modified
         same = outcome(result.graph_module) == outcome(gm)
         assert same, f"{gm.code}\n{result.graph_module.code}"
-        again: Value = CSEPass()(result.graph_module)
+        again: AnyValue = CSEPass()(result.graph_module)
         assert not again.modified
     assert fewer > 60
 

@@ -15,16 +15,16 @@ from fx.codegen.codegen import plain_emitter
 from fx.extra import registering
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.patterns import Exact
-from fx.tracing.tracer import TraceRun, Watch
+from fx.tracing.tracer import TraceListener, TraceRun
 from fx.use_def.dead_code import TorchsRule
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
-PLAIN: dict[tuple[type, str], Value] = {
+PLAIN: dict[tuple[type, str], AnyValue] = {
     (fx.Graph, "_dead_code_rule"): TorchsRule(),
     (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),
     (TraceRun, "other_marks"): (),
-    (fx.Tracer, "_watching"): Watch,
+    (fx.Tracer, "_watching"): TraceListener,
     (SubgraphMatcher, "comparing"): staticmethod(lambda _: Exact()),
 }
 """What the stages have in place of some of the methods."""
@@ -108,11 +108,11 @@ class Unseen(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: Value = None
+        self.kept: AnyValue = None
         self.inner = Net()
         self.inner.register_forward_hook(lambda *given: None)
 
-    def forward(self, x: Value, y: Value = None) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue = None) -> AnyValue:
         """Run it."""
         self.kept = x
         torch.manual_seed(0)
@@ -135,7 +135,7 @@ def test_a_trace_that_nobody_watches_records_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     watched, said = traced(Unseen())
-    monkeypatch.setattr(fx.Tracer, "_watching", Watch)
+    monkeypatch.setattr(fx.Tracer, "_watching", TraceListener)
     monkeypatch.setattr(fx.Proxy, "__hash__", object.__hash__)
     root = Unseen()
     plain, silent = traced(root)
@@ -148,13 +148,13 @@ def test_a_trace_that_nobody_watches_records_the_same(
 def test_an_error_that_nobody_watches_has_no_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def loops(x: Value) -> Value:
+    def loops(x: AnyValue) -> AnyValue:
         return [x for _ in range(x)]
 
     with pytest.raises(TypeError) as told:
         fx.symbolic_trace(loops)
     assert "while fx traced" in "".join(told.value.__notes__)
-    monkeypatch.setattr(fx.Tracer, "_watching", Watch)
+    monkeypatch.setattr(fx.Tracer, "_watching", TraceListener)
     with pytest.raises(TypeError) as told:
         fx.symbolic_trace(loops)
     assert not hasattr(told.value, "__notes__")

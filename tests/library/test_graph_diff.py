@@ -21,7 +21,7 @@ from fx.node import Node
 from fx.passes.graph_diff import Difference
 from fx.passes.structure import structure_hash
 from fx.passes.utils.call_order import kept_in_order
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.counted import calls
 from tests.library.random_graphs import Recipe, build, recipes
 from tests.process import printed
@@ -47,7 +47,7 @@ def canonical(graph: Graph) -> str:
             lines.append(f"{numbers[node]} {node.op} {what} {args!r}")
         return f"%{numbers[node]}"
 
-    def visit_as_text(node: Node) -> Value:
+    def visit_as_text(node: Node) -> AnyValue:
         return visit(node)
 
     places = [visit(n) for n in graph.nodes if n.op == "placeholder"]
@@ -230,7 +230,7 @@ def test_each_single_edit_is_found_and_named(
         assert found.added == (copy,) or changed[node] is copy
 
 
-def traced(f: Value) -> fx.GraphModule:
+def traced(f: AnyValue) -> fx.GraphModule:
     return fx.symbolic_trace(f)
 
 
@@ -339,9 +339,9 @@ def test_parameters_count_by_place_stars_and_default() -> None:
     ids=str,
 )
 def test_constants_that_print_or_compare_alike(
-    one: Value, other: Value
+    one: AnyValue, other: AnyValue
 ) -> None:
-    def graph(value: Value) -> Graph:
+    def graph(value: AnyValue) -> Graph:
         new = Graph()
         new.output(new.call_function(torch.add, (value,)))
         return new
@@ -352,8 +352,8 @@ def test_constants_that_print_or_compare_alike(
 
 
 def test_functions_of_one_name_are_told_apart() -> None:
-    def make() -> Value:
-        def inner(x: Value) -> Value:
+    def make() -> AnyValue:
+        def inner(x: AnyValue) -> AnyValue:
             return x
 
         return inner
@@ -393,7 +393,7 @@ def test_modules_count_by_class_settings_and_graph() -> None:
 
 
 def test_how_inputs_are_nested_counts() -> None:
-    def traced(forward: Value, *keys: str) -> fx.GraphModule:
+    def traced(forward: AnyValue, *keys: str) -> fx.GraphModule:
         nested = {"q": dict.fromkeys(keys, fx.PH)}
         return fx.symbolic_trace(forward, concrete_args=nested)
 
@@ -405,7 +405,7 @@ def test_how_inputs_are_nested_counts() -> None:
     )
     again = traced(lambda q: {"r": q["a"] - q["b"]}, "a", "b")
     for _ in range(2):
-        nested: Value = defaultdict(lambda: 0)
+        nested: AnyValue = defaultdict(lambda: 0)
         nested["a"] = fx.PH
         made = fx.symbolic_trace(lambda d: d["a"] + 1, {"d": nested})
         assert not fx.diff(made, copy.deepcopy(made))
@@ -431,7 +431,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
 
 
 def test_graphs_of_torch_are_named() -> None:
-    theirs: Value = torch.fx.symbolic_trace(lambda x: x + 1)
+    theirs: AnyValue = torch.fx.symbolic_trace(lambda x: x + 1)
     ours = fx.from_torch(theirs)
     assert not fx.diff(ours, fx.from_torch(theirs))
     for pair in ((theirs, ours), (ours, theirs.graph)):
@@ -455,7 +455,7 @@ def calls_for(size: int, edit: Callable[[int, int], bool]) -> int:
         return graph
 
     a, b = chain(False), chain(True)
-    found: list[Value] = []
+    found: list[AnyValue] = []
     count = calls(lambda: found.append(fx.diff(a, b)), "call", "c_call")
     assert bool(found[0]) == any(edit(i, size) for i in range(size))
     return count

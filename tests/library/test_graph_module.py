@@ -34,7 +34,7 @@ from fx.graph_module import GraphModule, reduce_graph_module
 from fx.node import Node
 from fx.subgraph_rewriter import replace_pattern
 from fx.use_def.lint import problems
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from tests.library.same_graph import assert_same_graph
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -90,7 +90,7 @@ def chain(count: int) -> Graph:
 
 
 def module_of(
-    build: Callable[[Graph, Node], Argument], root: Value = None
+    build: Callable[[Graph, Node], Argument], root: AnyValue = None
 ) -> GraphModule:
     """A GraphModule of one parameter, `x`."""
     graph = Graph()
@@ -98,7 +98,7 @@ def module_of(
     return GraphModule({} if root is None else root, graph)
 
 
-def calling(path: str, root: Value) -> GraphModule:
+def calling(path: str, root: AnyValue) -> GraphModule:
     return module_of(lambda graph, x: graph.call_module(path, (x,)), root)
 
 
@@ -106,7 +106,7 @@ def node_named(gm: GraphModule, name: str) -> Node:
     return next(node for node in gm.graph.nodes if node.name == name)
 
 
-def through_pickle(value: Value) -> Value:
+def through_pickle(value: AnyValue) -> AnyValue:
     return pickle.loads(pickle.dumps(value))
 
 
@@ -177,7 +177,7 @@ class TestRecompile:
             def __init__(self, root: nn.Module, train: Graph) -> None:
                 super().__init__(root, train, "Dual")
 
-            def __deepcopy__(self, memo: dict[int, Value]) -> Dual:
+            def __deepcopy__(self, memo: dict[int, AnyValue]) -> Dual:
                 new = type(self).__new__(type(self))
                 memo[id(self)] = new
                 root = nn.Module()
@@ -276,7 +276,7 @@ class _Holder(nn.Module):
         self.direct = direct
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        run: Value = self.inner.forward if self.direct else self.inner
+        run: AnyValue = self.inner.forward if self.direct else self.inner
         result: torch.Tensor = run(x) + 1
         return result
 
@@ -334,13 +334,13 @@ class TestCalling:
         gm = symbolic_trace(Net())
         before = gm(X)
         own = type(gm)
-        gm.__class__ = cast("Value", type("Below", (own,), {}))
+        gm.__class__ = cast("AnyValue", type("Below", (own,), {}))
         output = gm.graph.output_node()
         with gm.graph.inserting_before(output):
             output.args = (gm.graph.call_function(torch.neg, output.args),)
         gm.recompile()
         assert torch.equal(gm(X), -before)
-        gm.__class__ = cast("Value", own)
+        gm.__class__ = cast("AnyValue", own)
         assert torch.equal(gm(X), -before)
 
 
@@ -468,7 +468,7 @@ class TestSubmodules:
         def seconds(count: int) -> float:
             graph = Graph()
             x = graph.placeholder("x")
-            parts: dict[str, Value] = {}
+            parts: dict[str, AnyValue] = {}
             for index in range(count):
                 x = graph.call_module(f"m{index}", (x,))
                 parts[f"m{index}"] = nn.Module()
@@ -485,7 +485,7 @@ class TestSubmodules:
 class TestHooks:
     def test_only_callables_are_taken(self) -> None:
         gm = symbolic_trace(lambda x: x)
-        hook: Value = "no hook"
+        hook: AnyValue = "no hook"
         for register in (
             gm._register_replace_node_hook,
             gm._register_create_node_hook,
@@ -502,7 +502,7 @@ def _ignore(node: Node) -> None:
 
 class TestDeepCopy:
     def test_nothing_is_shared_and_nothing_is_lost(self) -> None:
-        gm: Value = symbolic_trace(Net().eval())
+        gm: AnyValue = symbolic_trace(Net().eval())
         gm.note = {"list": [1]}
         gm.extra = nn.ReLU()
         gm.register_buffer("loose", torch.ones(1), persistent=False)
@@ -522,7 +522,7 @@ class TestDeepCopy:
         assert type(new).__name__ == "GraphModule"
 
     def test_state_dict_hooks_come_along(self) -> None:
-        gm: Value = symbolic_trace(Net())
+        gm: AnyValue = symbolic_trace(Net())
         gm._register_state_dict_hook(_drop_everything)
         assert copy.deepcopy(gm).state_dict() == {}
 
@@ -541,7 +541,7 @@ class TestDeepCopy:
                 return GraphModule.__init__
 
         net = Net()
-        gm: Value = Counting(net, Tracer().trace(net))
+        gm: AnyValue = Counting(net, Tracer().trace(net))
         gm.note = 1
         new = copy.deepcopy(gm)
         assert Counting.made == 1
@@ -570,20 +570,20 @@ class TestDeepCopy:
         assert copy.deepcopy(gm).code == gm.code
 
 
-def _plus_one(module: nn.Module, args: Value, out: torch.Tensor) -> Value:
+def _plus_one(module: nn.Module, args: AnyValue, out: torch.Tensor) -> AnyValue:
     return out + 1
 
 
 def _drop_everything(
-    module: nn.Module, state: dict[str, Value], prefix: str, local: Value
-) -> dict[str, Value]:
+    module: nn.Module, state: dict[str, AnyValue], prefix: str, local: AnyValue
+) -> dict[str, AnyValue]:
     state.clear()
     return state
 
 
 class TestCopy:
     def test_graph_and_attributes_are_shared(self) -> None:
-        gm: Value = symbolic_trace(Net())
+        gm: AnyValue = symbolic_trace(Net())
         gm.note = ["mine"]
         gm.extra = nn.ReLU()
         gm.register_forward_hook(_plus_one)
@@ -629,10 +629,10 @@ class TestSize:
             del new
 
     @pytest.mark.parametrize("root", [Net(), _takes_a_root])
-    def test_a_module_is_freed_with_its_lines(self, root: Value) -> None:
+    def test_a_module_is_freed_with_its_lines(self, root: AnyValue) -> None:
         gm = symbolic_trace(root)
         key = type(gm).forward.__code__.co_filename
-        dead: list[weakref.ref[Value]] = [
+        dead: list[weakref.ref[AnyValue]] = [
             weakref.ref(gm),
             weakref.ref(type(gm)),
             weakref.ref(gm.graph),
@@ -655,7 +655,7 @@ class TestSize:
 def test_whether_a_trace_runs() -> None:
     seen: list[bool] = []
 
-    def look(x: Value) -> Value:
+    def look(x: AnyValue) -> AnyValue:
         seen.extend((is_fx_tracing(), is_fx_symbolic_tracing()))
         return x
 
@@ -793,7 +793,7 @@ class TestUnpickling:
         for name in names - {"fx.graph._pytree_info"}:  # a function of ours
             assert pkgutil.resolve_name(f"torch.{name}") is not None
 
-    def allowed(self, file: io.BytesIO) -> list[Value]:
+    def allowed(self, file: io.BytesIO) -> list[AnyValue]:
         file.seek(0)
         names = torch.serialization.get_unsafe_globals_in_checkpoint(file)
         file.seek(0)

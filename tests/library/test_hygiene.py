@@ -36,7 +36,7 @@ from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node
 from fx.use_def.arguments import holds_node
 from fx.use_def.contracts import PythonCode
-from tests.library.generated import Value, function, lines_of, run
+from tests.library.generated import AnyValue, function, lines_of, run
 
 # -- objects that fight back -------------------------------------------------
 
@@ -115,11 +115,11 @@ class Point:
         Point.made += 1
 
 
-def identity(*args: Value, **kwargs: Value) -> Value:
+def identity(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
     return args, kwargs
 
 
-def constant_through(value: Value) -> Value:
+def constant_through(value: AnyValue) -> AnyValue:
     """A constant, written out and evaluated again."""
     graph = Graph()
     call = graph.call_function(identity, (value,))
@@ -127,14 +127,14 @@ def constant_through(value: Value) -> Value:
     return run(graph)[0][0]
 
 
-def written_constant(value: Value) -> str:
+def written_constant(value: AnyValue) -> str:
     """How a constant is written."""
     graph = Graph()
     graph.output(value)
     return lines_of(graph.python_code("self"))[0].removeprefix("return ")
 
 
-def same(a: Value, b: Value) -> bool:
+def same(a: AnyValue, b: AnyValue) -> bool:
     """Equal in type, value and structure; floats to the bit, nan aside."""
     kind = type(a)
     if kind is immutable_list:
@@ -193,7 +193,7 @@ containers = st.recursive(
 
 
 @given(containers)
-def test_constants_come_back(value: Value) -> None:
+def test_constants_come_back(value: AnyValue) -> None:
     assert same(constant_through(value), value)
 
 
@@ -209,7 +209,7 @@ def test_signs_of_zeros_come_back(real: float, imag: float) -> None:
 
 LARGE = 10**5000
 
-BOUND: tuple[Value, ...] = (
+BOUND: tuple[AnyValue, ...] = (
     *(Armed(), ArmedStr("a"), ArmedInt(3), ArmedFloat(1.5)),
     *(torch.ones(2), ArmedTensor(), nn.Linear(1, 1), torch.Generator()),
     *(Access.READ | Access.WRITE, Access(0), Odd["class"], Odd["with-hyphen"]),
@@ -222,7 +222,7 @@ BOUND: tuple[Value, ...] = (
 
 
 @pytest.mark.parametrize("value", BOUND, ids=lambda v: type(v).__name__)
-def test_everything_else_is_the_very_same_object(value: Value) -> None:
+def test_everything_else_is_the_very_same_object(value: AnyValue) -> None:
     graph = Graph()
     alone = graph.call_function(identity, (value,), {"key": value})
     nested = graph.call_function(identity, ([(value, {"k": value})],))
@@ -235,7 +235,7 @@ def test_everything_else_is_the_very_same_object(value: Value) -> None:
 
 
 @pytest.mark.parametrize("value", BOUND, ids=lambda v: type(v).__name__)
-def test_defaults_are_the_very_same_object(value: Value) -> None:
+def test_defaults_are_the_very_same_object(value: AnyValue) -> None:
     graph = Graph()
     graph.output(graph.placeholder("x", default_value=value))
     assert run(graph) is value
@@ -268,7 +268,7 @@ def test_enum_members_as_keys_and_items() -> None:
 
 
 def test_two_classes_of_one_name() -> None:
-    make: Value = enum.Enum
+    make: AnyValue = enum.Enum
     other = make("Colour", {"RED": 5})
     value = (Colour.RED, other["RED"])
     assert constant_through(value) == value
@@ -297,7 +297,7 @@ def test_a_dataclass_without_nodes_keeps_its_identity() -> None:
     assert constant_through(point) is point
 
 
-def nested(depth: int, kind: str, inside: Value) -> Value:
+def nested(depth: int, kind: str, inside: AnyValue) -> AnyValue:
     """`inside` in so many containers."""
     value = inside
     for _ in range(depth):
@@ -315,7 +315,7 @@ def nested(depth: int, kind: str, inside: Value) -> Value:
     return value
 
 
-def unnested(depth: int, kind: str, value: Value) -> Value:
+def unnested(depth: int, kind: str, value: AnyValue) -> AnyValue:
     """What is in so many containers."""
     for _ in range(depth):
         match kind:
@@ -366,7 +366,7 @@ def test_finding_nodes_does_not_recurse() -> None:
     x = graph.placeholder("x")
     assert holds_node(nested(50_000, "list", x))
     assert not holds_node(nested(50_000, "tuple", 1))
-    cyclic: list[Value] = []
+    cyclic: list[AnyValue] = []
     cyclic.append(cyclic)
     assert not holds_node(cyclic)
 
@@ -381,9 +381,9 @@ TAKEN = (
 )
 
 
-def everything(graph: Graph, x: Node) -> Value:
+def everything(graph: Graph, x: Node) -> AnyValue:
     """Nodes that use every kind of global; the constants that they hold."""
-    constants: tuple[Value, ...] = (
+    constants: tuple[AnyValue, ...] = (
         *(math.inf, math.nan, 1.5, torch.float32, torch.device("cpu"), ...),
         *(slice(1, 2), complex(-0.0, 1), set(), frozenset((1,)), range(3)),
         *(Number.ONE, decimal.Decimal(1), int, len, type(None), None),
@@ -405,7 +405,7 @@ def test_parameters_hide_no_global(name: str) -> None:
     x = graph.placeholder(name, torch.Tensor | None)
     constants = everything(graph, x)
     code = graph.python_code("self")
-    root: Value = type("Root", (), {"0": "zero"})()
+    root: AnyValue = type("Root", (), {"0": "zero"})()
     forward = defined_without_wrapping(code)
     result = forward(root, **{name: torch.tensor(4.0)})
     assert same(result[0][0], constants)
@@ -413,7 +413,7 @@ def test_parameters_hide_no_global(name: str) -> None:
     assert f"def forward(self, {name} : " in code.src
 
 
-def defined_without_wrapping(code: PythonCode) -> Value:
+def defined_without_wrapping(code: PythonCode) -> AnyValue:
     """The function of code whose `wrap` lines are to do nothing."""
     wrapping = [line for line in code.src.split("\n") if line.endswith('")')]
     for line in wrapping:
@@ -430,7 +430,7 @@ def test_variables_hide_no_global(name: str) -> None:
     shadow = graph.call_function(operator.add, (x, 0))
     shadow._name = name
     constants = everything(graph, shadow)
-    root: Value = type("Root", (), {"0": "zero"})()
+    root: AnyValue = type("Root", (), {"0": "zero"})()
     forward = defined_without_wrapping(graph.python_code("self"))
     result = forward(root, torch.tensor(4.0))
     assert same(result[0][0], constants)
@@ -579,12 +579,12 @@ def test_qualified_names_are_cleaned() -> None:
 
 
 def test_a_function_that_claims_to_be_another() -> None:
-    def relu(x: Value) -> Value:
+    def relu(x: AnyValue) -> AnyValue:
         return "mine"
 
     relu.__module__ = "torch"
 
-    def length(x: Value) -> Value:
+    def length(x: AnyValue) -> AnyValue:
         return "mine too"
 
     length.__name__, length.__module__ = "len", "builtins"

@@ -21,7 +21,7 @@ from fx.linked_list.opcodes import Target
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.random_graphs import Recipe, build, recipes
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
@@ -97,7 +97,7 @@ def test_a_node_may_change_the_nodes_after_it() -> None:
     """`run_node` edits the graph that runs: new nodes run, and free nothing."""
 
     class Doubling(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> Value:
+        def run_node(self, n: fx.Node) -> AnyValue:
             if n.op == "placeholder":
                 with self.graph.inserting_after(n):
                     double = self.graph.call_function(operator.mul, (n, 2))
@@ -152,12 +152,12 @@ def test_an_error_in_a_graph_that_no_code_can_say() -> None:
 
 def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
     class Watch(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> Value:
+        def run_node(self, n: fx.Node) -> AnyValue:
             result = super().run_node(n)
             seen.append((n.name, result))
             return result
 
-    seen: list[tuple[str, Value]] = []
+    seen: list[tuple[str, AnyValue]] = []
     assert Watch(chain(2)).run(1) == 3
     assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
 
@@ -191,7 +191,7 @@ def test_run_node_of_one_instance_is_honoured() -> None:
     seen: list[str] = []
     run_node = interpreter.run_node
 
-    def watched(n: fx.Node) -> Value:
+    def watched(n: fx.Node) -> AnyValue:
         seen.append(n.name)
         return run_node(n)
 
@@ -202,7 +202,7 @@ def test_run_node_of_one_instance_is_honoured() -> None:
 
 def test_map_nodes_to_values_is_honoured_for_flat_arguments() -> None:
     class Doubles(fx.Interpreter):
-        def map_nodes_to_values(self, args: Value, n: fx.Node) -> Value:
+        def map_nodes_to_values(self, args: AnyValue, n: fx.Node) -> AnyValue:
             mapped = super().map_nodes_to_values(args, n)
             if n.op == "call_function" and isinstance(mapped, tuple):
                 return tuple(2 * arg for arg in mapped)
@@ -212,16 +212,16 @@ def test_map_nodes_to_values_is_honoured_for_flat_arguments() -> None:
 
 
 def test_methods_of_one_instance_are_honoured() -> None:
-    interpreter: Value = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
+    interpreter: AnyValue = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
     interpreter.map_nodes_to_values = lambda args, n: args and (1000, 1)
     assert interpreter.run(1) == 1000  # the first argument of the output
-    other: Value = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
+    other: AnyValue = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
     other.placeholder = lambda target, args, kwargs: 2
     assert other.run(1, 1) == 3  # it may take any inputs
 
 
 def test_keywords_are_a_dict_though_there_are_none() -> None:
-    def scaled(x: Value, **options: Value) -> Value:
+    def scaled(x: AnyValue, **options: AnyValue) -> AnyValue:
         return take(x, options)
 
     interpreter = fx.Interpreter(fx.symbolic_trace(scaled))
@@ -231,7 +231,7 @@ def test_keywords_are_a_dict_though_there_are_none() -> None:
         interpreter.run(3, 4)
 
 
-def take(x: Value, options: dict[str, int]) -> Value:
+def take(x: AnyValue, options: dict[str, int]) -> AnyValue:
     """Read an option that may be missing."""
     return x * options.get("scale", 2)
 
@@ -249,8 +249,8 @@ def test_an_input_by_position_and_by_name_is_refused() -> None:
 def test_a_transformer_method_may_return_any_value() -> None:
     class Folds(fx.Transformer):
         def call_function(
-            self, target: Target, args: tuple[Value, ...], kwargs: Value
-        ) -> Value:
+            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+        ) -> AnyValue:
             if target is operator.add:
                 return args[0]
             return super().call_function(target, args, kwargs)
@@ -263,8 +263,8 @@ def test_a_transformer_method_may_return_any_value() -> None:
 def test_a_transformer_calls_modules_as_leaves() -> None:
     class Twice(fx.Transformer):
         def call_module(
-            self, target: Target, args: tuple[Value, ...], kwargs: Value
-        ) -> Value:
+            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+        ) -> AnyValue:
             child = self.fetch_attr(str(target))
             return self.tracer.call_module(child, child.forward, args, kwargs)
 
@@ -279,8 +279,8 @@ class Tall(fx.Transformer):
     """Gives the relus a dimension more, which all that follows then has."""
 
     def call_function(
-        self, target: Target, args: tuple[Value, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """The call, a relu's of an argument with a dimension more."""
         if target is torch.relu:
             args = (torch.stack([args[0], args[0]]),)
@@ -304,8 +304,8 @@ def test_a_transformer_leaves_no_note_that_is_not_true(recipe: Recipe) -> None:
 def test_none_that_becomes_a_node_is_a_change() -> None:
     class Clamps(fx.Transformer):
         def call_function(
-            self, target: Target, args: tuple[Value, ...], kwargs: Value
-        ) -> Value:
+            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+        ) -> AnyValue:
             if target is torch.clamp:
                 args = (args[0], torch.zeros_like(args[0][None]), args[2])
             return super().call_function(target, args, kwargs)
@@ -323,8 +323,8 @@ def test_none_that_becomes_a_node_is_a_change() -> None:
 def test_provenance_of_nodes_that_replace_others() -> None:
     class Swaps(fx.Transformer):
         def call_function(
-            self, target: Target, args: tuple[Value, ...], kwargs: Value
-        ) -> Value:
+            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+        ) -> AnyValue:
             return torch.sub(*args)
 
     gm = chain(1)
@@ -409,11 +409,11 @@ def test_the_profiler_sees_every_node() -> None:
 class Asking(fx.Interpreter):
     """Notes what a node would inherit that a call records."""
 
-    noted: Value = None
+    noted: AnyValue = None
 
     def call_function(
-        self, target: Target, args: tuple[Value, ...], kwargs: Value
-    ) -> Value:
+        self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+    ) -> AnyValue:
         """Note it, then make the call."""
         self.noted = fx_traceback.get_current_meta()
         return super().call_function(target, args, kwargs)

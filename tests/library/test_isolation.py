@@ -23,7 +23,7 @@ import fx
 from fx import traceback as fx_traceback
 from fx.tracing import inputs, patching, tracer
 from fx.tracing.patching import TRACES
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.process import python
 
 tiny = types.ModuleType("tiny")
@@ -244,7 +244,7 @@ def test_a_replacement_that_is_put_back_later_acts_once(
     called: list[str] = []
 
     class Counting(fx.Tracer):
-        def call_module(self, m: nn.Module, *args: Value) -> Value:
+        def call_module(self, m: nn.Module, *args: AnyValue) -> AnyValue:
             called.append(self.path_of_module(m))
             return super().call_module(m, *args)
 
@@ -253,7 +253,7 @@ def test_a_replacement_that_is_put_back_later_acts_once(
             late.append(vars(nn.Module)["__call__"])
             return x
 
-    late: list[Value] = []
+    late: list[AnyValue] = []
     net = Net(1)
     right = Counting().trace(net)
     expected, stacks = called.copy(), stacks_of(right)
@@ -273,12 +273,12 @@ def stacks_of(graph: fx.Graph) -> list[list[str]]:
 
 def test_what_decorates_a_replacement_is_a_function_of_its_own() -> None:
     """As a module that forward imports may decorate math.sqrt."""
-    made: list[Callable[..., Value]] = []
+    made: list[Callable[..., AnyValue]] = []
 
     class Decorates(nn.Module):
-        def forward(self, x: torch.Tensor) -> Value:
+        def forward(self, x: torch.Tensor) -> AnyValue:
             @functools.wraps(math.sqrt)
-            def safe_sqrt(x: Value) -> Value:
+            def safe_sqrt(x: AnyValue) -> AnyValue:
                 return math.sqrt(x + 1)
 
             made.append(safe_sqrt)
@@ -311,7 +311,7 @@ def run_raising_at(
     broken_into = ""
     turns: Counter[tuple[CodeType, int]] = Counter()
 
-    def on_line(frame: FrameType, event: str, arg: object) -> Value:
+    def on_line(frame: FrameType, event: str, arg: object) -> AnyValue:
         nonlocal left, broken_into
         line = frame.f_code, frame.f_lineno
         turns[line] += event == "line"
@@ -322,7 +322,7 @@ def run_raising_at(
                 raise Injected(broken_into)
         return on_line
 
-    def on_call(frame: FrameType, event: str, arg: object) -> Value:
+    def on_call(frame: FrameType, event: str, arg: object) -> AnyValue:
         return on_line if frame.f_code.co_filename in files else None
 
     before = sys.gettrace()
@@ -409,12 +409,12 @@ def test_an_exception_in_forward_comes_through(
     assert not hasattr(net, "_tensor_constant0")
 
 
-class Stubborn(dict[str, Value]):
+class Stubborn(dict[str, AnyValue]):
     """Globals that refuse to be written to, as often as one says."""
 
     refusals = 0
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: str, value: AnyValue) -> None:
         if self.refusals:
             self.refusals -= 1
             raise KeyboardInterrupt
@@ -459,7 +459,7 @@ def test_a_fork_while_another_thread_traces_ends_clean() -> None:
     """In the child nobody ends that trace; its patches go all the same."""
     inside, go_on = threading.Event(), threading.Event()
 
-    def waits(x: Value) -> Value:
+    def waits(x: AnyValue) -> AnyValue:
         inside.set()
         assert go_on.wait(20)
         return x
@@ -502,11 +502,11 @@ class Rounded(torch.autograd.Function):
     """Rounds, and lets the gradient pass."""
 
     @staticmethod
-    def forward(ctx: Value, x: Value) -> Value:
+    def forward(ctx: AnyValue, x: AnyValue) -> AnyValue:
         return x.round()
 
     @staticmethod
-    def backward(ctx: Value, *gradients: Value) -> Value:
+    def backward(ctx: AnyValue, *gradients: AnyValue) -> AnyValue:
         return gradients[0]
 
 
@@ -514,7 +514,7 @@ class Doubled(Rounded):
     """Has its forward from another function."""
 
     @staticmethod
-    def backward(ctx: Value, *gradients: Value) -> Value:
+    def backward(ctx: AnyValue, *gradients: AnyValue) -> AnyValue:
         return 2 * gradients[0]
 
 
@@ -522,20 +522,24 @@ class InTwoSteps(torch.autograd.Function):
     """Notes apart from forward what backward needs."""
 
     @staticmethod
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         return x.round()
 
     @staticmethod
-    def setup_context(ctx: Value, inputs: Value, output: Value) -> None: ...
+    def setup_context(
+        ctx: AnyValue, inputs: AnyValue, output: AnyValue
+    ) -> None: ...
 
     @staticmethod
-    def backward(ctx: Value, *gradients: Value) -> Value:
+    def backward(ctx: AnyValue, *gradients: AnyValue) -> AnyValue:
         return 3 * gradients[0]
 
 
 @pytest.mark.parametrize("function", [Rounded, Doubled, InTwoSteps])
-def test_a_function_with_its_own_backward_is_warned_of(function: Value) -> None:
-    apply: Value = function.apply  # bound before the trace
+def test_a_function_with_its_own_backward_is_warned_of(
+    function: AnyValue,
+) -> None:
+    apply: AnyValue = function.apply  # bound before the trace
     context = torch.autograd.function.BackwardCFunction
     before = [dict(vars(one)) for one in (Rounded, InTwoSteps, context)]
     x = torch.tensor([1.5], requires_grad=True)
@@ -546,7 +550,7 @@ def test_a_function_with_its_own_backward_is_warned_of(function: Value) -> None:
 
     gradient = eager()
 
-    def root(y: Value) -> Value:
+    def root(y: AnyValue) -> AnyValue:
         assert eager() == gradient
         return apply(y)
 

@@ -14,7 +14,7 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 # -- modules of the pattern --------------------------------------------------
 
@@ -22,7 +22,7 @@ from fx.use_def.values import Value
 class Held(nn.Module):
     """A module that holds others, and runs a function of itself."""
 
-    def __init__(self, run: Value, **parts: nn.Module) -> None:
+    def __init__(self, run: AnyValue, **parts: nn.Module) -> None:
         super().__init__()
         self.run = run
         for name, part in parts.items():
@@ -54,7 +54,7 @@ X = torch.tensor([[0.5, -2.0], [3.0, 1.0]])
 PATTERN = Held(lambda s, x: s.l(x), l=linear(1))
 
 
-def rewritten(new: Value, pattern: Value = PATTERN) -> GraphModule:
+def rewritten(new: AnyValue, pattern: AnyValue = PATTERN) -> GraphModule:
     """The network, with its layers replaced."""
     gm = symbolic_trace(Net())
     replace_pattern(gm, pattern, new, modules_by_class=True)
@@ -64,7 +64,7 @@ def rewritten(new: Value, pattern: Value = PATTERN) -> GraphModule:
 
 @pytest.mark.parametrize("form", ["module", "traced", "graph", "no owner"])
 def test_a_module_of_the_pattern_is_the_one_that_was_matched(form: str) -> None:
-    new: Value = Held(lambda s, x: s.l(x) * 2, l=linear(1))
+    new: AnyValue = Held(lambda s, x: s.l(x) * 2, l=linear(1))
     if form != "module":
         new = symbolic_trace(new)
     if form in ("graph", "no owner"):
@@ -131,7 +131,7 @@ def test_with_a_rule_it_is_so_too() -> None:
 
 
 def test_what_a_callback_gives_is_its_own() -> None:
-    def make(match: Value, graph: Graph, pattern: Graph) -> Graph:
+    def make(match: AnyValue, graph: Graph, pattern: Graph) -> Graph:
         zero = linear()
         nn.init.zeros_(zero.weight)
         nn.init.ones_(zero.bias)
@@ -306,7 +306,7 @@ def another_write(a):
     ],
 )
 def test_no_write_is_lost_on_request(
-    target: Value, pattern: Value, new: Value, why: str
+    target: AnyValue, pattern: AnyValue, new: AnyValue, why: str
 ) -> None:
     gm = symbolic_trace(target)
     text = explain(gm, pattern, new, print_output=False, respect_mutations=True)

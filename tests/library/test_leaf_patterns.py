@@ -14,26 +14,28 @@ from fx.extra.matching.explain import explain
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.rewriting.templates import graph_of
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import flat
 
 X = torch.linspace(-1, 1, 5)
 
 
 @fx.wrap
-def scaled(x: Value, by: Value = 2.0, *, shift: Value = 0.0) -> Value:
+def scaled(
+    x: AnyValue, by: AnyValue = 2.0, *, shift: AnyValue = 0.0
+) -> AnyValue:
     """A leaf with a default and a keyword."""
     return x * by + shift
 
 
 @fx.wrap
-def gelu2(x: Value) -> Value:
+def gelu2(x: AnyValue) -> AnyValue:
     """A leaf of one argument."""
     return x * torch.sigmoid(1.7 * x)
 
 
 @fx.wrap
-def many(*xs: Value) -> Value:
+def many(*xs: AnyValue) -> AnyValue:
     """A leaf of any number of arguments."""
     return sum(xs)
 
@@ -43,7 +45,7 @@ fx.wrap("hypot")
 fx.wrap("flat")  # which another module has defined
 
 
-def marked_by_torch(x: Value) -> Value:
+def marked_by_torch(x: AnyValue) -> AnyValue:
     """A leaf for torch.fx."""
     return x + 1
 
@@ -66,14 +68,14 @@ def targets(gm: fx.GraphModule) -> list[str]:
     ],
 )
 def test_a_leaf_is_found_where_it_is_called(
-    leaf: Callable[..., Value], model: Callable[..., Value]
+    leaf: Callable[..., AnyValue], model: Callable[..., AnyValue]
 ) -> None:
     gm = fx.symbolic_trace(model)
     assert len(fx.replace_pattern(gm, leaf, torch_gelu)) == 1
     assert targets(gm) == ["gelu"]
 
 
-def torch_gelu(x: Value) -> Value:
+def torch_gelu(x: AnyValue) -> AnyValue:
     """A replacement."""
     return torch.nn.functional.gelu(x)
 
@@ -85,7 +87,7 @@ def test_in_a_trace() -> None:
     torch.testing.assert_close(gm(X), expected)
 
 
-def program(x: Value) -> Value:
+def program(x: AnyValue) -> AnyValue:
     """All ways to call one leaf."""
     return (
         scaled(x)
@@ -96,7 +98,7 @@ def program(x: Value) -> Value:
     )
 
 
-def unscaled(x: Value, by: Value, shift: Value) -> Value:
+def unscaled(x: AnyValue, by: AnyValue, shift: AnyValue) -> AnyValue:
     """What a call of `scaled` means."""
     return torch.add(torch.mul(x, by), shift)
 
@@ -136,7 +138,9 @@ def test_other_numbers_of_inputs_are_refused() -> None:
 
 
 @pytest.mark.parametrize("leaf", [many, math.hypot])
-def test_a_leaf_of_any_number_of_arguments(leaf: Callable[..., Value]) -> None:
+def test_a_leaf_of_any_number_of_arguments(
+    leaf: Callable[..., AnyValue],
+) -> None:
     gm = fx.symbolic_trace(lambda x: many(x, x))
     with pytest.raises(TypeError, match=r"leaf function.*lambda x: \w+\(x\)"):
         fx.replace_pattern(gm, leaf, torch_gelu)
@@ -156,6 +160,6 @@ def test_a_function_that_is_not_a_leaf_is_traced() -> None:
     assert len(fx.replace_pattern(gm, plain, torch_gelu)) == 1
 
 
-def plain(x: Value) -> Value:
+def plain(x: AnyValue) -> AnyValue:
     """What gelu2 does, and is not marked."""
     return x * torch.sigmoid(1.7 * x)

@@ -18,7 +18,7 @@ import fx
 from fx.extra.lending import lending
 from fx.extra.lending.lending import NOT_LENT, SHARED, Lender
 from fx.passes import split_utils
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.checks.api_surface import FILE, load
 from tests.process import printed
 
@@ -27,20 +27,20 @@ TORCHS = Path(torch.fx.__path__[0])
 
 
 def test_a_lent_module_is_torchs_file_about_fx() -> None:
-    lent: Value = importlib.import_module("fx.passes.splitter_base")
+    lent: AnyValue = importlib.import_module("fx.passes.splitter_base")
     assert lent.__file__ == str(TORCHS / "passes" / "splitter_base.py")
     assert lent.__name__ == "fx.passes.splitter_base"
     assert lent._SplitterBase.__module__ == "fx.passes.splitter_base"
-    theirs: Value = torch.fx.passes.splitter_base
+    theirs: AnyValue = torch.fx.passes.splitter_base
     assert lent._SplitterBase is not theirs._SplitterBase
     assert lent.split_by_tags is split_utils.split_by_tags
 
 
 def test_a_lent_package_lends_what_is_in_it() -> None:
     name = "fx.passes.backends.cudagraphs"
-    support: Value = importlib.import_module(name).CudaGraphsSupport
+    support: AnyValue = importlib.import_module(name).CudaGraphsSupport
     own = importlib.import_module("fx.passes.infra.partitioner")
-    module: Value = sys.modules[support.__module__]
+    module: AnyValue = sys.modules[support.__module__]
     assert module.CapabilityBasedPartitioner is own.CapabilityBasedPartitioner
 
 
@@ -61,7 +61,7 @@ def test_modules_about_sizes_are_torchs_own() -> None:
 
 
 def test_names_that_a_module_of_fx_lacks_are_found() -> None:
-    ours: Value = importlib.import_module("fx.experimental.optimization")
+    ours: AnyValue = importlib.import_module("fx.experimental.optimization")
     lent = ours.optimize_for_inference
     assert lent.__module__ == "fx.experimental.optimization_of_torch"
     assert lent is ours.optimize_for_inference
@@ -70,7 +70,7 @@ def test_names_that_a_module_of_fx_lacks_are_found() -> None:
 
 
 def test_a_name_that_neither_has_is_an_error() -> None:
-    ours: Value = importlib.import_module("fx.experimental.optimization")
+    ours: AnyValue = importlib.import_module("fx.experimental.optimization")
     with pytest.raises(
         AttributeError,
         match=r"has no attribute 'nowhere', and neither has "
@@ -131,7 +131,7 @@ def test_importing_fx_loads_nothing_that_is_lent() -> None:
 
 def test_both_libraries_support_each_others_partitioner() -> None:
     """What torch lends is given to a pass of fx, and does not know torch.fx."""
-    support: Value = importlib.import_module("fx.passes.operator_support")
+    support: AnyValue = importlib.import_module("fx.passes.operator_support")
     partitioner = importlib.import_module("fx.passes.infra.partitioner")
     table = support.OperatorSupport({"torch.nn.modules.activation.ReLU": None})
     gm = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.ReLU(), nn.Tanh()))

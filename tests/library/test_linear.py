@@ -15,7 +15,7 @@ import torch
 
 import fx
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.counted import calls
 
 Act = Callable[[], object]
@@ -36,7 +36,7 @@ def graph_of(size: int) -> fx.Graph:
 def tracing(size: int, folder: Path) -> Act:
     """Trace a chain of functions and operators."""
 
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         for _ in range(size // 2):
             x = torch.relu(x) + 1
         return x

@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.tracing.patching import TRACES
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.parity.programs.make_fx import Binds
 
 Tensor = torch.Tensor
@@ -356,10 +356,10 @@ FIXED = (
 def test_a_graph_is_for_the_values_that_it_was_captured_with(
     first: object, second: object, mode: TracingMode
 ) -> None:
-    def f(x: Tensor, i: Value) -> Tensor:
+    def f(x: Tensor, i: AnyValue) -> Tensor:
         return x + float(i == first)
 
-    def g(x: Tensor, i: Value) -> Tensor:
+    def g(x: Tensor, i: AnyValue) -> Tensor:
         return f(x, i["a"][0])
 
     for function, pack in ((f, lambda i: i), (g, lambda i: {"a": [i]})):
@@ -399,7 +399,7 @@ def test_other_objects_among_the_inputs_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize("mode", ["real", "fake"])
-def test_one_tensor_that_is_given_twice_is_warned_of(mode: Value) -> None:
+def test_one_tensor_that_is_given_twice_is_warned_of(mode: AnyValue) -> None:
     with pytest.warns(UserWarning, match="x_1 and y_2 are one tensor in this"):
         gm = make_fx(lambda x, y: x + y[1] * 2, tracing_mode=mode)(X, [1, X])
     assert torch.equal(gm(X, [1, X]), X * 3)

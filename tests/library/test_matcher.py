@@ -21,7 +21,7 @@ from fx.passes.utils.matcher_utils import (
     SubgraphMatcher,
 )
 from fx.tracing.tracer import Tracer
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.counted import calls
 from tests.library.random_graphs import (
     Recipe,
@@ -195,10 +195,10 @@ def test_normalize_does_not_see_what_is_not_there(
 
 
 def test_normalize_finds_what_is_found_without_it() -> None:
-    def pattern(a: Value, b: Value, c: Value) -> Value:
+    def pattern(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
         return torch.add(a, b, alpha=c)
 
-    def target(a: Value, b: Value) -> Value:
+    def target(a: AnyValue, b: AnyValue) -> AnyValue:
         return torch.add(a, b, alpha=1)
 
     assert len(find(pattern, target)) == 1
@@ -451,9 +451,9 @@ def test_nodes_are_nodes_of_the_graph() -> None:
     ],
 )
 def test_constants_match_if_all_in_them_is_equal_and_of_one_type(
-    sought: Value, found: Value, fits: bool
+    sought: AnyValue, found: AnyValue, fits: bool
 ) -> None:
-    def calling(constant: Value) -> Graph:
+    def calling(constant: AnyValue) -> Graph:
         graph = Graph()
         x = graph.placeholder("x")
         graph.output(graph.call_function(isinstance, (x, constant)))

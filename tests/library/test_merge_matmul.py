@@ -16,14 +16,14 @@ from torch.fx.experimental import merge_matmul as theirs
 import fx
 from fx.experimental import merge_matmul as ours
 from fx.passes.shape_prop import ShapeProp
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo import ZOO, Network, borrow
 
 
 class Products(nn.Module):
     """Runs a function of its inputs and two matrices."""
 
-    def __init__(self, f: Callable[..., Value]) -> None:
+    def __init__(self, f: Callable[..., AnyValue]) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)
         self.w = nn.Parameter(torch.rand(3, 3, generator=generator))
@@ -32,16 +32,16 @@ class Products(nn.Module):
         self.batch = nn.Parameter(torch.rand(2, 3, 3, generator=generator))
         self.f = f
 
-    def forward(self, x: Value, y: Value) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
         return self.f(self, x, y)
 
 
-def products(gm: Value) -> int:
+def products(gm: AnyValue) -> int:
     """How many calls of torch.matmul a graph has."""
     return sum(node.target is torch.matmul for node in gm.graph.nodes)
 
 
-def left(f: Callable[..., Value], *inputs: torch.Tensor) -> int:
+def left(f: Callable[..., AnyValue], *inputs: torch.Tensor) -> int:
     """How many products are left; results and gradients must stay."""
     made = Products(f)
     gm = ours.merge_matmul(made)
@@ -66,21 +66,21 @@ def left(f: Callable[..., Value], *inputs: torch.Tensor) -> int:
 # -- where torch.fx is right -------------------------------------------------
 
 
-def two(self: Value, x: Value, y: Value) -> Value:
+def two(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(x, self.w) + torch.matmul(y, self.w)
 
 
-def three_of_five(self: Value, x: Value, y: Value) -> Value:
+def three_of_five(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     a, b = torch.matmul(x, self.w), torch.matmul(y, self.v)
     c, d = torch.matmul(x + y, self.w), torch.matmul(a, b.t())
     return c + torch.matmul(y.neg(), self.w), d
 
 
-def in_a_row(self: Value, x: Value, y: Value) -> Value:
+def in_a_row(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(torch.matmul(x, self.w).abs(), self.w) + y
 
 
-def of_each_other(self: Value, x: Value, y: Value) -> Value:
+def of_each_other(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     a = torch.matmul(x, self.w)
     return torch.matmul(y, a.t()).sum() + torch.matmul(x, a.t()).sum()
 
@@ -88,7 +88,7 @@ def of_each_other(self: Value, x: Value, y: Value) -> Value:
 @pytest.mark.parametrize(
     ("f", "expected"), [(two, 1), (three_of_five, 3), (in_a_row, 2)]
 )
-def test_as_torch_fx(f: Callable[..., Value], expected: int) -> None:
+def test_as_torch_fx(f: Callable[..., AnyValue], expected: int) -> None:
     assert left(f) == expected
     beside = theirs.merge_matmul(Products(f))
     assert products(beside) == expected
@@ -103,7 +103,7 @@ def test_the_same_graph_where_operands_are_known_to_be_matrices() -> None:
     ShapeProp(gm).propagate(*torch.rand(2, 4, 3))
     merged = ours.merge_matmul(gm)
     beside = theirs.merge_matmul(Products(two))
-    kinds: Value = [
+    kinds: AnyValue = [
         [str(each.name) for each in nodes if each.op == "call_function"]
         for nodes in (merged.graph.nodes, beside.graph.nodes)
     ]
@@ -127,7 +127,9 @@ def test_networks(network: Network) -> None:
 
 
 def test_dependence() -> None:
-    gm: Value = torch.fx.symbolic_trace(lambda x, y: (x + y).neg().abs().exp())
+    gm: AnyValue = torch.fx.symbolic_trace(
+        lambda x, y: (x + y).neg().abs().exp()
+    )
     mine = fx.from_torch(gm)
     for depth in (0, 1, 2, 6):
         answers = [
@@ -155,50 +157,52 @@ def test_results_taken_apart() -> None:
 # -- where it is not ---------------------------------------------------------
 
 
-def two_operands(self: Value, x: Value, y: Value) -> Value:
+def two_operands(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     a, b = torch.matmul(x, self.w), torch.matmul(y, self.w)
     return torch.matmul(a, self.v) + torch.matmul(b.relu(), self.v)
 
 
-def some_of_them(self: Value, x: Value, y: Value) -> Value:
+def some_of_them(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     a, b = torch.matmul(x, self.w), torch.matmul(y, self.w)
     return torch.matmul(a.neg(), self.w) + torch.matmul(b.exp(), self.w)
 
 
-def by_keyword(self: Value, x: Value, y: Value) -> Value:
+def by_keyword(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(x, other=self.w) + torch.matmul(y, self.w)
 
 
-def in_place(self: Value, x: Value, y: Value) -> Value:
+def in_place(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     a, b = torch.matmul(x, self.w), torch.matmul(y, self.w)
     return a.relu_() + b.add_(a)
 
 
-def a_write_to_the_left_one(self: Value, x: Value, y: Value) -> Value:
+def a_write_to_the_left_one(
+    self: AnyValue, x: AnyValue, y: AnyValue
+) -> AnyValue:
     a = torch.matmul(x, self.w)
     x.add_(1)
     return a + torch.matmul(x, self.w)
 
 
-def a_write_elsewhere(self: Value, x: Value, y: Value) -> Value:
+def a_write_elsewhere(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     z = torch.add(x, 1)
     a = torch.matmul(y, self.w)
     z.add_(1)
     return a + torch.matmul(z, self.w)
 
 
-def a_shape_changed(self: Value, x: Value, y: Value) -> Value:
+def a_shape_changed(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     z = torch.add(x, 1)
     a = torch.matmul(z, self.w)
     z.unsqueeze_(0)
     return a.sum() + torch.matmul(z, self.w).sum() + torch.matmul(y, self.w)
 
 
-def batches(self: Value, x: Value, y: Value) -> Value:
+def batches(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(x, self.batch).sum() + torch.matmul(y, self.batch).sum()
 
 
-def vectors(self: Value, x: Value, y: Value) -> Value:
+def vectors(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(x, self.row).sum() + torch.matmul(y, self.row).sum()
 
 
@@ -221,23 +225,23 @@ WRITE_OPERANDS = (a_write_to_the_left_one, a_shape_changed)
         (of_each_other, 3),
     ],
 )
-def test_hostile(f: Callable[..., Value], expected: int) -> None:
+def test_hostile(f: Callable[..., AnyValue], expected: int) -> None:
     assert left(f) == expected
 
 
-def matrices(self: Value, x: Value, y: Value) -> Value:
+def matrices(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     return torch.matmul(x, self.w).sum(), torch.matmul(y, self.w)
 
 
 @pytest.mark.parametrize("f", [matrices, vectors])
-def test_left_operands_of_any_shape(f: Callable[..., Value]) -> None:
+def test_left_operands_of_any_shape(f: Callable[..., AnyValue]) -> None:
     shapes = (3,), (2, 3), (0, 3), (2, 1, 4, 3)
     for one, other in itertools.product(shapes, repeat=2):
         assert left(f, torch.rand(one), torch.rand(other)) == 1
 
 
 def test_a_tensor_under_two_names() -> None:
-    def f(self: Value, x: Value, y: Value) -> Value:
+    def f(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.matmul(x, self.w) + torch.matmul(y, self.v)
 
     made = Products(f)
@@ -246,7 +250,7 @@ def test_a_tensor_under_two_names() -> None:
     assert products(ours.merge_matmul(made)) == 1
 
 
-def unused(self: Value, x: Value, y: Value) -> Value:
+def unused(self: AnyValue, x: AnyValue, y: AnyValue) -> AnyValue:
     products = [torch.matmul(one, self.w) for one in (x, torch.sqrt(self.v))]
     return *products, torch.matmul(y, self.w.detach())
 
@@ -305,7 +309,7 @@ def test_with_out_or_a_constant() -> None:
     assert products(ours.merge_matmul(gm)) == 2
 
 
-def program(lib: Value, seed: int) -> Value:
+def program(lib: AnyValue, seed: int) -> AnyValue:
     """Products with three matrices, of values that come of each other."""
     drawn, root, graph = random.Random(seed), nn.Module(), lib.Graph()
     for name in "uvw":

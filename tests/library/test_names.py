@@ -14,7 +14,7 @@ from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
 from fx.compat.passed_on import finder
 from fx.linked_list.namespace import target_to_str
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 
 def test_modules_and_graphs_go_to_torch_fx() -> None:
@@ -28,10 +28,10 @@ def test_modules_and_graphs_go_to_torch_fx() -> None:
 
 
 def test_a_code_generator_is_derived_from_the_graphs_name() -> None:
-    names: Value = fx.graph
+    names: AnyValue = fx.graph
 
     class Listed(names.CodeGen):  # type: ignore[misc]  # set by the root
-        def gen_fn_def(self, *args: Value, **kwargs: Value) -> str:
+        def gen_fn_def(self, *args: AnyValue, **kwargs: AnyValue) -> str:
             return f"# listed\n{super().gen_fn_def(*args, **kwargs)}"
 
     gm = fx.symbolic_trace(lambda x: x + 1)
@@ -42,9 +42,9 @@ def test_a_code_generator_is_derived_from_the_graphs_name() -> None:
 
 
 def test_an_effect_is_registered_by_the_private_set() -> None:
-    def log(x: Value) -> None: ...
+    def log(x: AnyValue) -> None: ...
 
-    registry: Value = vars(fx.node)["_side_effectful_functions"]
+    registry: AnyValue = vars(fx.node)["_side_effectful_functions"]
     graph = fx.Graph()
     graph.call_function(log, (graph.placeholder("x"),))
     graph.output(None)
@@ -60,7 +60,7 @@ def test_the_flag_says_whether_a_trace_runs() -> None:
     flag = vars(fx._symbolic_trace)["_is_fx_tracing_flag"]
     seen = []
 
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         seen.append(bool(flag))
         return x
 
@@ -83,7 +83,7 @@ def test_a_trace_can_be_said_to_be_none() -> None:
         flag = theirs.get("_get_is_fx_tracing")
         return [ask() for ask in (*asked, *([flag] if flag else []))]
 
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         with names["_is_fx_tracing_context"](False):
             seen.append(answers())
         seen.append(answers())
@@ -112,7 +112,7 @@ def test_the_decorator_decorates_nothing() -> None:
 def test_long_arguments_are_shortened_as_torch_fx_does() -> None:
     ours = vars(fx.node)["_format_arg"]
     theirs = vars(torch.fx.node)["_format_arg"]
-    values: tuple[Value, ...] = (
+    values: tuple[AnyValue, ...] = (
         [],
         (1,),
         [1, 2, 3],
@@ -157,8 +157,8 @@ def test_a_callable_whose_name_is_no_string_is_named_by_its_class() -> None:
 
 
 def test_names_that_torch_fx_imports_are_found_where_it_has_them() -> None:
-    tree_spec: Value = vars(torch.fx._pytree)["TreeSpec"]
-    doors: Value = fx
+    tree_spec: AnyValue = vars(torch.fx._pytree)["TreeSpec"]
+    doors: AnyValue = fx
     assert doors._pytree.TreeSpec is tree_spec
     assert doors.interpreter.map_aggregate is fx.node.map_aggregate
     assert doors.subgraph_rewriter.symbolic_trace is fx.symbolic_trace
@@ -182,13 +182,13 @@ def test_a_name_that_is_imported_from_what_fx_lacks() -> None:
 
 def test_a_subclass_enters_what_notes_the_current_node() -> None:
     class Counts(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> Value:
+        def run_node(self, n: fx.Node) -> AnyValue:
             with self._set_current_node(n):
                 args, kwargs = self.fetch_args_kwargs_from_env(n)
                 return getattr(self, n.op)(n.target, args, kwargs)
 
     class Notes(fx.Interpreter):
-        def _set_current_node(self, node: fx.Node) -> Value:
+        def _set_current_node(self, node: fx.Node) -> AnyValue:
             seen.append(node.name)
             return super()._set_current_node(node)
 

@@ -18,7 +18,7 @@ from torch import nn
 import fx
 from fx.passes.narrow_down import each_alone, narrow_down
 from fx.passes.two_ways import Comparison, Found, Way, _home, eager
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.process import python
 from tests.zoo import ZOO, Network, borrow
 
@@ -43,7 +43,10 @@ def wrong_at(*names: str, by: float = 1.5) -> Way:
 
 
 def names_found(
-    gm: fx.GraphModule, inputs: Sequence[Value], other: Way, **options: Value
+    gm: fx.GraphModule,
+    inputs: Sequence[AnyValue],
+    other: Way,
+    **options: AnyValue,
 ) -> list[str]:
     """The calls that are found, by name; checks that they differ alone."""
     found = narrow_down(gm, inputs, other, **options)
@@ -102,7 +105,7 @@ def test_a_long_chain_takes_few_comparisons() -> None:
         assert found.runs <= 2 * math.log2(300) + 3
 
 
-def chain(x: Value, y: Value) -> Value:
+def chain(x: AnyValue, y: AnyValue) -> AnyValue:
     a = torch.relu(x) + y
     b = torch.sigmoid(a * 2)
     c = b.exp()
@@ -146,7 +149,7 @@ def test_errors_that_accumulate_count_with_the_tolerance() -> None:
             x = x * 1.0
         return x
 
-    def slightly(gm: fx.GraphModule) -> Callable[..., Value]:
+    def slightly(gm: fx.GraphModule) -> Callable[..., AnyValue]:
         calls = sum(node.target is torch.mul for node in gm.graph.nodes)
         calls += sum(node.op == "call_function" for node in gm.graph.nodes)
         return lambda x: (x * (1 + 0.001 * calls),)
@@ -179,7 +182,7 @@ def test_what_the_graph_itself_raises_is_no_difference() -> None:
     gm = fx.symbolic_trace(chain)
     with pytest.raises(RuntimeError, match="size of tensor"):
         narrow_down(gm, (X, torch.ones(5)), eager)
-    theirs: Value = torch.fx.symbolic_trace(chain)
+    theirs: AnyValue = torch.fx.symbolic_trace(chain)
     with pytest.raises(TypeError, match="of torch"):
         narrow_down(theirs, CHAIN, eager)
 
@@ -190,7 +193,7 @@ def test_writes_are_seen_and_nothing_outside_is_changed() -> None:
             super().__init__()
             self.norm = nn.BatchNorm1d(4)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             y = x * 2
             z = y.view(-1)
             x.add_(1)
@@ -267,7 +270,7 @@ def test_parameters_stay_parameters() -> None:
             super().__init__()
             self.w = nn.Parameter(torch.ones(4))
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return (x.exp() * self.w).relu()
 
     found = narrow_down(fx.symbolic_trace(Net()), [X], wrong_at("mul"))
@@ -281,10 +284,10 @@ def test_lower_precision_and_a_pass_as_the_other_way() -> None:
             super().__init__()
             self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return self.two(self.one(x) * 1e-6) + 1
 
-    def half(gm: fx.GraphModule) -> Callable[..., Value]:
+    def half(gm: fx.GraphModule) -> Callable[..., AnyValue]:
         low = gm.bfloat16()
         return lambda *inputs: low(*(x.bfloat16() for x in inputs))
 
@@ -386,7 +389,7 @@ def test_files_and_functions_that_a_program_cannot_have(
 def test_a_module_of_a_package_may_be_called_as_the_program_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module: Value = ModuleType("kit.repro")
+    module: AnyValue = ModuleType("kit.repro")
     module.__file__ = "kit/repro.py"
     exec("def backend(gm): return gm", module.__dict__)
     monkeypatch.setitem(sys.modules, "kit.repro", module)
@@ -411,7 +414,9 @@ def test_a_way_that_no_program_can_import() -> None:
         (lambda x: 1, lambda x: 2, "1 != 2|not equal|not close"),
     ],
 )
-def test_results_of_other_kinds(found: Value, right: Value, text: str) -> None:
+def test_results_of_other_kinds(
+    found: AnyValue, right: AnyValue, text: str
+) -> None:
     ways = Comparison(lambda gm: found, lambda gm: right)
     problem = ways.problem(fx.symbolic_trace(chain), [X])
     assert problem is not None

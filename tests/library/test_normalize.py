@@ -20,11 +20,11 @@ import fx
 from fx.experimental import normalize as ours
 from fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 from fx.passes.shape_prop import ShapeProp
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo import ZOO, Network, borrow
 
 
-def line(gm: Value, name: str) -> str:
+def line(gm: AnyValue, name: str) -> str:
     """The line of a module's code that computes a value."""
     (found,) = (
         each.partition(";")[0].strip()
@@ -34,12 +34,12 @@ def line(gm: Value, name: str) -> str:
     return str(found)
 
 
-def body(gm: Value) -> str:
+def body(gm: AnyValue) -> str:
     """A module's code without the signature: types stay there in fx."""
     return str(gm.code.partition(":\n")[2])
 
 
-def calls(x: Value, y: Value) -> Value:
+def calls(x: AnyValue, y: AnyValue) -> AnyValue:
     a = torch.add(x, y, alpha=2)
     b = F.relu(torch.cat([a, y], 1))
     c = torch.sum(F.gelu(b), (0,), keepdim=True)
@@ -50,8 +50,8 @@ def calls(x: Value, y: Value) -> Value:
 def test_types_that_are_given_count_and_not_those_of_the_node() -> None:
     class Powers(ours.NormalizeArgs):
         def call_method(
-            self, target: Value, args: Value, kwargs: Value
-        ) -> Value:
+            self, target: AnyValue, args: AnyValue, kwargs: AnyValue
+        ) -> AnyValue:
             types = (int, torch.Tensor)
             return self.call_function(torch.pow, (2, *args), kwargs, types)
 
@@ -80,7 +80,7 @@ def test_arguments_as_torch_fx(only_kwargs: bool) -> None:
 
 
 def test_operators_as_torch_fx() -> None:
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         a = torch.add(x, y) * torch.mul(x, 2) - torch.sub(x, y)
         b = torch.div(a, y) + torch.remainder(x, 2) + torch.floor_divide(x, 2)
         c = torch.eq(a, b), torch.ne(a, b), torch.lt(a, b), torch.le(a, b)
@@ -89,7 +89,7 @@ def test_operators_as_torch_fx() -> None:
     new = ours.NormalizeOperators(fx.symbolic_trace(f)).transform()
     beside = theirs.NormalizeOperators(torch.fx.symbolic_trace(f)).transform()
     assert body(new) == body(beside)
-    ours_: Value = ours.NormalizeOperators.binary_magic_method_remap
+    ours_: AnyValue = ours.NormalizeOperators.binary_magic_method_remap
     assert ours_ == theirs.NormalizeOperators.binary_magic_method_remap
 
 
@@ -101,22 +101,22 @@ class Typed(nn.Module):
         self.w, self.inner = nn.Parameter(torch.ones(3)), nn.Linear(3, 3)
         self.register_buffer("b", torch.ones(3))
 
-    def forward(self, x: Value) -> Value:
-        bias: Value = self.b
+    def forward(self, x: AnyValue) -> AnyValue:
+        bias: AnyValue = self.b
         a = F.max_pool1d(F.relu(self.inner(x)) * self.w + bias, 1)
         return F.softmax(torch.neg(a), 0)
 
 
 @pytest.mark.parametrize("off", [None, "functionals", "modules", "get_attrs"])
 def test_types_as_torch_fx(off: str | None) -> None:
-    options: Value = {} if off is None else {f"annotate_{off}": False}
+    options: AnyValue = {} if off is None else {f"annotate_{off}": False}
     codes = []
     for lib, cls in (
         (fx, AnnotateTypesWithSchema),
         (torch.fx, their_types.AnnotateTypesWithSchema),
     ):
-        traced: Value = lib.symbolic_trace(Typed())
-        made: Value = cls
+        traced: AnyValue = lib.symbolic_trace(Typed())
+        made: AnyValue = cls
         codes.append(body(made(traced, **options).transform()))
     assert codes[0] == codes[1]
 
@@ -132,7 +132,7 @@ def test_networks(network: Network) -> None:
         expected = model(*inputs)
         gm, beside = fx.symbolic_trace(model), torch.fx.symbolic_trace(model)
         operators = ours.NormalizeOperators(gm).transform()
-        also: Value = theirs.NormalizeOperators(beside).transform()
+        also: AnyValue = theirs.NormalizeOperators(beside).transform()
         assert body(operators) == body(also)
         new = ours.NormalizeArgs(operators).transform()
         with warnings.catch_warnings():
@@ -149,7 +149,7 @@ def test_networks(network: Network) -> None:
 
 
 def test_types_are_those_of_the_arguments() -> None:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return torch.max(x, x.dim() - 2).values
 
     x = torch.rand(2, 3)
@@ -160,7 +160,7 @@ def test_types_are_those_of_the_arguments() -> None:
     torch.testing.assert_close(new(x), f(x))
 
 
-NUMBER_FIRST: list[Callable[[Value], Value]] = [
+NUMBER_FIRST: list[Callable[[AnyValue], AnyValue]] = [
     lambda x: torch.pow(2, x),
     lambda x: torch.pow(x.size(0), x),
     lambda x: torch.where(x > 0, 1.0, x),
@@ -174,7 +174,9 @@ NUMBER_FIRST: list[Callable[[Value], Value]] = [
 
 @pytest.mark.parametrize("f", NUMBER_FIRST)
 @pytest.mark.parametrize("only_kwargs", [True, False])
-def test_who_takes_self(f: Callable[[Value], Value], only_kwargs: bool) -> None:
+def test_who_takes_self(
+    f: Callable[[AnyValue], AnyValue], only_kwargs: bool
+) -> None:
     gm, x = fx.symbolic_trace(f), torch.rand(3) + 1
     ShapeProp(gm).propagate(x)
     new = ours.NormalizeArgs(gm, only_kwargs).transform()
@@ -191,18 +193,18 @@ def test_what_is_known_to_be_a_tensor_without_a_run() -> None:
 MISSING = object()
 
 
-def collects(x: torch.Tensor, seen: Value = []) -> torch.Tensor:  # noqa: B006
+def collects(x: torch.Tensor, seen: AnyValue = []) -> torch.Tensor:  # noqa: B006
     seen.append(len(seen))
     return x + len(seen)
 
 
-def by_sentinel(x: torch.Tensor, y: Value = MISSING) -> torch.Tensor:
+def by_sentinel(x: torch.Tensor, y: AnyValue = MISSING) -> torch.Tensor:
     return x if y is MISSING else x + y
 
 
-def in_order(f: Callable[..., Value]) -> Callable[..., Value]:
+def in_order(f: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     @functools.wraps(f)
-    def run(*args: Value) -> Value:
+    def run(*args: AnyValue) -> AnyValue:
         return f(*args)
 
     return run
@@ -213,7 +215,7 @@ def decorated(x: torch.Tensor, y: int = 2) -> torch.Tensor:
     return x * y
 
 
-def plain(x: torch.Tensor, y: int = 2, z: Value = (1, 2.5)) -> Value:
+def plain(x: torch.Tensor, y: int = 2, z: AnyValue = (1, 2.5)) -> AnyValue:
     return x * y + z[1]
 
 
@@ -221,7 +223,7 @@ def plain(x: torch.Tensor, y: int = 2, z: Value = (1, 2.5)) -> Value:
     ("f", "stays"),
     [(collects, 1), (by_sentinel, 1), (decorated, 1), (plain, 0)],
 )
-def test_functions_of_a_user(f: Callable[..., Value], stays: bool) -> None:
+def test_functions_of_a_user(f: Callable[..., AnyValue], stays: bool) -> None:
     graph = fx.Graph()
     x = graph.placeholder("x")
     graph.output(graph.call_function(f, (x,)))
@@ -247,8 +249,12 @@ def test_notes_stay_true_and_stay() -> None:
         """Also gives the tensor a dimension more."""
 
         def call_function(
-            self, target: Value, args: Value, kwargs: Value, *types: Value
-        ) -> Value:
+            self,
+            target: AnyValue,
+            args: AnyValue,
+            kwargs: AnyValue,
+            *types: AnyValue,
+        ) -> AnyValue:
             if target is torch.relu:
                 args = (args[0][None],)
             return super().call_function(target, args, kwargs, *types)
@@ -262,7 +268,7 @@ def test_notes_stay_true_and_stay() -> None:
     ] == ["add"]
 
 
-def called(function: Value, *args: Value) -> fx.GraphModule:
+def called(function: AnyValue, *args: AnyValue) -> fx.GraphModule:
     """A module that calls a function on tensors."""
     graph = fx.Graph()
     x = graph.placeholder("x", torch.Tensor)

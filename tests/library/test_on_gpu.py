@@ -22,7 +22,7 @@ import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.reinplace import reinplace
 from fx.passes.split_module import split_module
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo import ZOO, Inputs, Network
 
 SMALL: Final = frozenset(("blstm_cnn", "mobilenet_v2"))
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     inputs: Inputs
     device: torch.device
 
-    def eager(self) -> Value:
+    def eager(self) -> AnyValue:
         """What the network returns."""
         return self.module(*self.inputs)
 
@@ -76,7 +76,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[Case]:
         yield Case(network.name, module, inputs, torch.device(device))
 
 
-def _close(found: Value, expected: Value) -> None:
+def _close(found: AnyValue, expected: AnyValue) -> None:
     """Equal but for the order in which a GPU adds up; on the same device."""
     assert_close(found, expected, rtol=1e-4, atol=1e-4, check_device=True)
 
@@ -88,7 +88,7 @@ def test_it_is_traced_run_and_interpreted(case: Case) -> None:
         _close(run(*case.inputs), case.eager())
 
 
-def _peak(case: Case, run: Value) -> int:
+def _peak(case: Case, run: AnyValue) -> int:
     """The most CUDA memory that a run takes beyond what is there; 0 on CPU."""
     if case.device.type != "cuda":
         run(*case.inputs)
@@ -102,7 +102,7 @@ def _peak(case: Case, run: Value) -> int:
 
 
 def test_it_is_captured_and_reinplaced_and_takes_no_more_memory(
-    case: Case, record_property: Value
+    case: Case, record_property: AnyValue
 ) -> None:
     captured = make_fx(case.module)(*case.inputs)
     before = _peak(case, captured)
@@ -162,11 +162,11 @@ def test_autocast(case: Case) -> None:
         assert_close(fx.Interpreter(gm).run(*case.inputs), expected)
 
 
-def _stream(case: Case) -> Value:
+def _stream(case: Case) -> AnyValue:
     """What runs the calls inside beside others; the CPU has no such thing."""
     if case.device.type != "cuda":
         return nullcontext()
-    cuda: Value = torch.cuda  # some of it has no types
+    cuda: AnyValue = torch.cuda  # some of it has no types
     stream = cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     return torch.cuda.stream(stream)

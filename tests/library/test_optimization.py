@@ -16,7 +16,7 @@ from fx.experimental import optimization as ours
 from fx.linked_list.opcodes import Target
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.shape_prop import ShapeProp
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo import ZOO, Network, borrow
 
 
@@ -39,7 +39,7 @@ class Layers(nn.Module):
         self.eval()
 
 
-def layers(forward: Callable[..., Value]) -> Value:
+def layers(forward: Callable[..., AnyValue]) -> AnyValue:
     """Layers with this forward."""
     return type("Model", (Layers,), {"forward": forward})()
 
@@ -53,10 +53,10 @@ def norms(module: nn.Module) -> int:
     return sum(isinstance(each, kinds) for each in module.modules())
 
 
-def fused(model: Value, x: torch.Tensor = X) -> tuple[Value, int]:
+def fused(model: AnyValue, x: torch.Tensor = X) -> tuple[AnyValue, int]:
     """A model after `fuse`, and how many norms it has left."""
     expected = copy.deepcopy(model)(x.clone())
-    found: Value = ours.fuse(model)
+    found: AnyValue = ours.fuse(model)
     torch.testing.assert_close(model(x.clone()), expected)
     torch.testing.assert_close(found(x.clone()), expected)
     found.graph.lint()
@@ -100,7 +100,7 @@ def test_what_fuse_changes() -> None:
 
 
 def test_a_layer_that_is_called_twice() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.norm(self.conv(x)) + self.other(self.conv(x * 2))
 
     found, left = fused(layers(forward))
@@ -110,7 +110,7 @@ def test_a_layer_that_is_called_twice() -> None:
 
 
 def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.norm(self.conv(x)) + self.conv(x) + self.conv.weight.sum()
 
     found, left = fused(layers(forward))
@@ -126,7 +126,7 @@ class LeafTracer(fx.Tracer):
 
 
 def test_a_layer_in_a_sequential_that_is_called_as_a_whole() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.norm(self.inner[0](x)), self.inner(x)
 
     model = layers(forward)
@@ -148,13 +148,13 @@ def test_a_norm_without_weights_stays_behind_a_linear_layer() -> None:
 
 
 def test_a_weight_that_the_graph_writes() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         self.conv.weight.data.mul_(0.5)
         return self.norm(self.conv(x)) + self.inner(x)
 
     model = layers(forward)
     gm = fx.symbolic_trace(model)
-    found: Value = ours.fuse(gm, no_trace=True)
+    found: AnyValue = ours.fuse(gm, no_trace=True)
     assert norms(found) == 1 and norms(found.inner) == 0
     for _ in range(2):
         torch.testing.assert_close(found(X), gm(X))
@@ -166,19 +166,19 @@ def test_statistics_that_another_norm_changes(of: str) -> None:
     setattr(model.norm, of, getattr(model.other, of).view(-1))
     model.other.train()
     gm = fx.symbolic_trace(model)
-    found: Value = ours.fuse(gm, inplace=True, no_trace=True)
+    found: AnyValue = ours.fuse(gm, inplace=True, no_trace=True)
     assert norms(found) == 2
 
 
 def test_a_weight_that_is_written_by_another_name() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         self.shown.data.mul_(0.5)
         return self.norm(self.conv(x))
 
     model = layers(forward)
     model.shown = nn.Parameter(model.conv.weight.detach())
     gm = fx.symbolic_trace(model)
-    found: Value = ours.fuse(gm, inplace=True, no_trace=True)
+    found: AnyValue = ours.fuse(gm, inplace=True, no_trace=True)
     assert norms(found) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_norm_along_another_dimension() -> None:
 
 
 def test_a_result_with_another_user() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         y = self.conv(x)
         return self.norm(y) + y
 
@@ -211,7 +211,7 @@ def test_a_result_with_another_user() -> None:
 
 
 def test_a_write_between_the_layer_and_the_norm() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         y = self.conv(x)
         x.add_(1)
         return self.norm(y) + x.sum()
@@ -220,7 +220,7 @@ def test_a_write_between_the_layer_and_the_norm() -> None:
 
 
 def test_norms_that_stay() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.norm(self.conv(x))
 
     training = layers(forward)
@@ -228,7 +228,7 @@ def test_norms_that_stay() -> None:
     assert norms(ours.fuse(training)) == 1
     for kind in ("forward", "forward_pre", "full_backward"):
         for name in ("conv", "norm"):
-            hooked: Value = layers(forward)
+            hooked: AnyValue = layers(forward)
             seen: list[int] = []
             register = getattr(getattr(hooked, name), f"register_{kind}_hook")
             register(lambda *_, seen=seen: seen.append(1))
@@ -242,7 +242,7 @@ def test_norms_that_stay() -> None:
 
 
 def test_a_linear_layer_needs_a_noted_shape() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.flat(self.linear(x))
 
     model = layers(forward)
@@ -250,7 +250,7 @@ def test_a_linear_layer_needs_a_noted_shape() -> None:
     for shape, left in ((4, 3), 0), ((4, 3, 3), 1):
         gm, x = fx.symbolic_trace(model), torch.randn(shape)
         ShapeProp(gm).propagate(x)
-        found: Value = ours.fuse(gm, no_trace=True)
+        found: AnyValue = ours.fuse(gm, no_trace=True)
         assert norms(found) == left
         torch.testing.assert_close(found(x), model(x))
 
@@ -259,7 +259,7 @@ def test_folding_in_the_module_itself() -> None:
     model = layers(lambda self, x: self.inner(x))
     gm = fx.symbolic_trace(model)
     assert fold_conv_bn(gm) == 1
-    inner: Value = gm.inner
+    inner: AnyValue = gm.inner
     assert {n for n, _ in inner.named_children()} == {"0"}
     assert len(model.inner) == 2
     torch.testing.assert_close(gm(X), model(X))
@@ -268,7 +268,7 @@ def test_folding_in_the_module_itself() -> None:
 # -- remove_dropout ----------------------------------------------------------
 
 
-def both(self: Value, x: Value) -> Value:
+def both(self: AnyValue, x: AnyValue) -> AnyValue:
     y = self.drop(x)
     return self.second(y.neg()) + nn.functional.dropout(y, 0.5, self.training)
 
@@ -276,10 +276,10 @@ def both(self: Value, x: Value) -> Value:
 def test_dropouts_go_even_in_training() -> None:
     model = layers(both)
     expected = model(X)
-    found: Value = ours.remove_dropout(model.train())
-    beside: Value = theirs.remove_dropout(model.eval())
+    found: AnyValue = ours.remove_dropout(model.train())
+    beside: AnyValue = theirs.remove_dropout(model.eval())
     names = [node.name for node in beside.graph.nodes]
-    again: Value = ours.remove_dropout(model.eval())
+    again: AnyValue = ours.remove_dropout(model.eval())
     assert [node.name for node in again.graph.nodes] == names
     assert not [*found.graph.find_nodes(op="call_module")]
     assert not [*found.children()]
@@ -292,13 +292,13 @@ def test_dropouts_go_even_in_training() -> None:
 
 def test_dropouts_that_stay() -> None:
     class Other(nn.Dropout):
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return x + 1
 
     model = layers(both)
     model.drop.register_forward_hook(lambda module, args, y: y * 2)
     model.second = Other()
-    found: Value = ours.remove_dropout(model)
+    found: AnyValue = ours.remove_dropout(model)
     assert {n for n, _ in found.named_children()} == {"drop"}
     torch.testing.assert_close(found(X), model(X))
 
@@ -312,13 +312,13 @@ def test_a_dropout_called_by_keyword() -> None:
 
 
 def test_helpers_as_in_torch_fx() -> None:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         y = self.norm(self.conv(x))
         return (y + self.conv.weight.sum()).relu() + self.inner(x)
 
     model, seen = layers(forward), []
     for lib, made in (fx, ours), (torch.fx, theirs):
-        gm: Value = lib.symbolic_trace(copy.deepcopy(model))
+        gm: AnyValue = lib.symbolic_trace(copy.deepcopy(model))
         modules = dict(gm.named_modules())
         pattern = (nn.Conv2d, nn.BatchNorm2d)
         nodes = {node.name: node for node in gm.graph.nodes}
@@ -356,8 +356,8 @@ def test_what_helpers_refuse() -> None:
 def test_a_shape_that_a_transformer_has_changed_is_not_believed() -> None:
     class Expands(fx.Transformer):
         def call_module(
-            self, target: Target, args: tuple[Value, ...], kwargs: Value
-        ) -> Value:
+            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
+        ) -> AnyValue:
             if target == "linear":
                 args = (args[0].expand(5, 3, 3),)
             return super().call_module(target, args, kwargs)

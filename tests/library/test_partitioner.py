@@ -18,14 +18,17 @@ from fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 from fx.passes.operator_support import OperatorSupport, create_op_support
 from fx.passes.tools_common import sorted_nodes
 from fx.passes.utils import fuser_utils
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.zoo import ZOO, Network, borrow
 
 
 def partitioner(
-    lib: Value, gm: Value, supports: Callable[[Value], bool], **options: Value
-) -> Value:
+    lib: AnyValue,
+    gm: AnyValue,
+    supports: Callable[[AnyValue], bool],
+    **options: AnyValue,
+) -> AnyValue:
     """A partitioner of one of the libraries."""
     passes = f"{lib.__name__}.passes"
     support = importlib.import_module(f"{passes}.operator_support")
@@ -34,17 +37,17 @@ def partitioner(
     return infra.CapabilityBasedPartitioner(gm, by_name, **options)
 
 
-def names(partitions: list[Value]) -> list[list[str]]:
+def names(partitions: list[AnyValue]) -> list[list[str]]:
     """The nodes of each partition by their names."""
     return [[node.name for node in part.nodes] for part in partitions]
 
 
-def calls_except(*missing: str) -> Callable[[Value], bool]:
+def calls_except(*missing: str) -> Callable[[AnyValue], bool]:
     """Supports all functions and operators but these."""
     return lambda n: n.op == "call_function" and n.name not in missing
 
 
-def simple(a: Value, b: Value, c: Value) -> Value:
+def simple(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
     add = a + b
     linear = add * 2
     add_2 = linear + c
@@ -55,21 +58,21 @@ def simple(a: Value, b: Value, c: Value) -> Value:
     return add_5 + 1
 
 
-def branches(a: Value, b: Value, c: Value) -> Value:
+def branches(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
     d = (a + b).relu() + 1
     e = c + d
     return d * e, e.relu() + 2, (a * 2 - 1)
 
 
-def nothing(a: Value, b: Value, c: Value) -> Value:
+def nothing(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
     return a.relu(), b, c
 
 
-def parallel(a: Value, b: Value, c: Value) -> Value:
+def parallel(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
     return (a + 1) * 2, (b + 1) * 2, (c + 1).relu() * 2 + 1
 
 
-def several(a: Value, b: Value, c: Value) -> Value:
+def several(a: AnyValue, b: AnyValue, c: AnyValue) -> AnyValue:
     top = torch.topk(a + b, 1)
     chunks = torch.chunk(c, 2)
     return top[0] + top[1], chunks[0].relu() + chunks[1]
@@ -83,10 +86,10 @@ FUNCTIONS = [simple, branches, nothing, parallel, several]
 @pytest.mark.parametrize("horizontal", [False, True])
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_as_torch_fx(
-    f: Callable[..., Value], horizontal: bool, single: bool
+    f: Callable[..., AnyValue], horizontal: bool, single: bool
 ) -> None:
     seen = []
-    gm: Value = None
+    gm: AnyValue = None
     for lib in (fx, torch.fx):
         gm = lib.symbolic_trace(f)
         found = partitioner(
@@ -102,7 +105,7 @@ def test_as_torch_fx(
         seen.append((names(parts), gm.code.partition(":")[2], codes))
         gm.graph.lint()
     ours, theirs = seen
-    order: Value = sorted if horizontal else list
+    order: AnyValue = sorted if horizontal else list
     assert order(ours[0]) == order(theirs[0])
     assert order(ours[2]) == order(theirs[2])
     a, b, c = torch.randn(3, 4)
@@ -110,7 +113,7 @@ def test_as_torch_fx(
 
 
 def test_no_piece_needs_its_own_result() -> None:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         a = torch.exp(x)
         return torch.add(a, torch.neg(a))
 
@@ -132,7 +135,7 @@ def test_no_piece_needs_its_own_result() -> None:
 
 
 def test_two_pieces_that_need_each_other() -> None:
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         a, b = torch.exp(x), torch.neg(y)
         return torch.cos(a), torch.sin(b)
 
@@ -184,7 +187,7 @@ class Weighed(nn.Module):
         self.act = nn.ReLU()
         self.w = nn.Parameter(torch.ones(3))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         y = self.act(self.lin(x) * self.w).neg()
         return {"nested": [self.lin(y), (self.w,)]}
 
@@ -195,7 +198,7 @@ def test_modules_are_pieces_too() -> None:
     found = partitioner(fx, gm, lambda node: node.op != "call_method")
     parts = found.propose_partitions()
     assert names(parts) == [["lin_1"], ["lin", "w", "mul", "act"]][1:]
-    fused: Value = found.fuse_partitions(parts)
+    fused: AnyValue = found.fuse_partitions(parts)
     assert fused.fused_0.lin is model.lin
     x = torch.randn(2, 3)
     torch.testing.assert_close(fused(x), model(x))
@@ -221,7 +224,7 @@ def test_networks(network: Network) -> None:
         gm = fx.symbolic_trace(model)
         unsupported = (nn.ReLU, nn.Dropout, nn.Softmax)
 
-        def supports(node: Value) -> bool:
+        def supports(node: AnyValue) -> bool:
             if node.op == "call_module":
                 module = gm.get_submodule(node.target)
                 return not isinstance(module, unsupported)
@@ -234,7 +237,7 @@ def test_networks(network: Network) -> None:
         fused.graph.lint()
 
 
-def bookends(a: Value) -> Value:
+def bookends(a: AnyValue) -> AnyValue:
     b = torch.permute(torch.permute(a, (1, 0)), (1, 0))
     c = torch.permute(b + a, (1, 0)) * 2
     return torch.permute(torch.permute(c, (1, 0)), (1, 0)), c.sum()
@@ -283,7 +286,7 @@ def test_a_partition() -> None:
 
 
 def test_a_write_is_not_passed() -> None:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         y = torch.add(x, 1)
         before = torch.mul(y, 2)
         y.add_(3)
@@ -347,7 +350,7 @@ def test_any_parts_are_fused_or_refused(seed: int) -> None:
     for _ in range(300):
         gm = fx.GraphModule({}, program(recipe_of(drawn, 12)))
         calls = [n for n in gm.graph.nodes if n.op.startswith("call")]
-        parts: list[dict[Value, None]] = [{}, {}, {}]
+        parts: list[dict[AnyValue, None]] = [{}, {}, {}]
         for node in calls:
             if drawn.random() < 0.5:
                 drawn.choice(parts)[node] = None
@@ -364,12 +367,12 @@ def test_any_parts_are_fused_or_refused(seed: int) -> None:
     assert fused > 40
 
 
-def is_among(names: set[str]) -> Callable[[object, Value], bool]:
+def is_among(names: set[str]) -> Callable[[object, AnyValue], bool]:
     """Supports calls of these names."""
     return lambda _, node: node.op[0] == "c" and node.name in names
 
 
-def pure_program(lib: Value, seed: int) -> Value:
+def pure_program(lib: AnyValue, seed: int) -> AnyValue:
     """Calls of functions on the values before them."""
     drawn, graph = random.Random(seed), lib.Graph()
     values = [graph.placeholder("x"), graph.placeholder("y")]
@@ -380,7 +383,7 @@ def pure_program(lib: Value, seed: int) -> Value:
     return lib.GraphModule({}, graph)
 
 
-def is_connected(part: Value) -> bool:
+def is_connected(part: AnyValue) -> bool:
     """Whether the uses inside of a piece link all of its nodes."""
     found, rest = set(), [next(iter(part.nodes))]
     while rest:

@@ -19,10 +19,10 @@ from fx.passes.infra.pass_manager import (
     pass_result_wrapper,
     this_before_that_pass_constraint,
 )
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 
-def libraries() -> list[tuple[Value, Value, Value]]:
+def libraries() -> list[tuple[AnyValue, AnyValue, AnyValue]]:
     """The two libraries, and of each the two modules."""
     return [
         (
@@ -36,17 +36,17 @@ def libraries() -> list[tuple[Value, Value, Value]]:
     ]
 
 
-def f(x: Value) -> Value:
+def f(x: AnyValue) -> AnyValue:
     y = torch.add(x, x)
     z = torch.add(y, x)
     return torch.add(y, z)
 
 
-def replacing(base: Value, old: Value, new: Value) -> Value:
+def replacing(base: AnyValue, old: AnyValue, new: AnyValue) -> AnyValue:
     """A pass that lets calls of one function call another."""
 
     class Replace(base.PassBase):  # type: ignore[misc]
-        def call(self, graph_module: Value) -> Value:
+        def call(self, graph_module: AnyValue) -> AnyValue:
             found = graph_module.graph.find_nodes(
                 op="call_function", target=old
             )
@@ -106,7 +106,7 @@ def test_a_pass_that_returns_nothing_is_told() -> None:
     for lib, _, infra in libraries():
         gm = lib.symbolic_trace(f)
 
-        def nothing(gm: Value) -> None:
+        def nothing(gm: AnyValue) -> None:
             gm.recompile()
 
         with pytest.raises(Exception, match="running the 'nothing' pass after"):
@@ -125,7 +125,7 @@ class Named:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, gm: Value) -> PassResult:
+    def __call__(self, gm: AnyValue) -> PassResult:
         return PassResult(gm, False)
 
 
@@ -180,7 +180,7 @@ def test_a_pass_that_runs_twice() -> None:
 
 def check_no_div(module: nn.Module) -> None:
     """Raise if a module divides."""
-    graph: Value = module.graph
+    graph: AnyValue = module.graph
     if graph.find_nodes(op="call_function", target=torch.div):
         raise ValueError("it divides")
 
@@ -202,7 +202,7 @@ def test_checks() -> None:
             run.add_checks(lambda a, b: None)
 
 
-def breaking(gm: Value) -> None:
+def breaking(gm: AnyValue) -> None:
     """A pass that leaves a graph in which a value is used before it is made."""
     first, second, *_ = gm.graph.find_nodes(
         op="call_function", target=torch.add

@@ -16,7 +16,7 @@ from torch import nn
 import fx
 from fx.passes import pipeline
 from fx.passes.pipeline import cut_in_stages, lightest_cuts
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.checks.sources import ROOT
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.zoo import ZOO, Network, borrow
@@ -24,9 +24,9 @@ from tests.zoo import ZOO, Network, borrow
 CUT = ("resnet18", "unet", "bert_base", "dlrm", "fpn")
 
 
-def in_turn(stages: list[fx.GraphModule], *values: Value) -> Value:
+def in_turn(stages: list[fx.GraphModule], *values: AnyValue) -> AnyValue:
     """Run stages one after another, each with copies of what it takes."""
-    result: Value = values
+    result: AnyValue = values
     for stage in stages:
         taken = result if isinstance(result, tuple | list) else (result,)
         result = stage(*[value.clone() for value in taken])
@@ -158,7 +158,7 @@ def test_it_is_cut_by_any_weight() -> None:
 
 
 def test_only_so_much_goes_through() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         wide = x.repeat(100).neg()
         return wide.sum().exp().cos()
 
@@ -172,7 +172,7 @@ def test_only_so_much_goes_through() -> None:
 
 
 def test_numbers_do_not_go_through() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         length = x.size(0)
         y = x.exp().neg()
         return (y * length).cos()
@@ -192,7 +192,7 @@ def test_something_goes_through_each_cut() -> None:
             super().__init__()
             self.weight = nn.Parameter(torch.ones(2))
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             x.neg()
             return self.weight.exp().cos()
 
@@ -206,7 +206,7 @@ def test_something_goes_through_each_cut() -> None:
 
 
 def test_a_write_stays_with_the_memory() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         y = torch.add(x, 1)
         z = y.view(-1)
         w = torch.neg(z)
@@ -240,7 +240,7 @@ def test_shared_parameters_are_refused(name: str, tensors: str) -> None:
 
 
 def test_a_write_into_the_input_is_refused() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         x.add_(1)
         return torch.exp(x).neg()
 
@@ -250,7 +250,7 @@ def test_a_write_into_the_input_is_refused() -> None:
 
 
 @pytest.mark.parametrize("result", [{"a": 1}, [[]], 3], ids=repr)
-def test_results_that_cannot_be_sent(result: Value) -> None:
+def test_results_that_cannot_be_sent(result: AnyValue) -> None:
     gm = fx.symbolic_trace(lambda x: (x.exp().neg(), result))
     with pytest.raises(ValueError, match="cannot be sent"):
         cut_in_stages(gm, 2, [torch.ones(2)])
@@ -302,7 +302,7 @@ def test_any_program_in_stages(seed: int) -> None:
             continue
         cut += 1
 
-        def run(x: Value, stages: list[fx.GraphModule] = stages) -> Value:
+        def run(x: AnyValue, stages: list[fx.GraphModule] = stages) -> AnyValue:
             return in_turn(stages, x)
 
         assert outcome(run)[0] == outcome(gm)[0], f"{gm.code}\n{names(stages)}"

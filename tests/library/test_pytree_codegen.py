@@ -16,7 +16,7 @@ from fx._pytree import tree_flatten_spec
 from fx.codegen.nested import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
 from fx.use_def.contracts import PyTreeInfo
-from tests.library.generated import Lib, Value, run
+from tests.library.generated import AnyValue, Lib, run
 
 
 class Pair(NamedTuple):
@@ -30,10 +30,10 @@ class Pair(NamedTuple):
 def pytree_graph(
     lib: Lib,
     names: Sequence[str],
-    inputs: Value,
+    inputs: AnyValue,
     placeholders: Sequence[str],
-    **types: Value,
-) -> Value:
+    **types: AnyValue,
+) -> AnyValue:
     """A graph that returns its placeholders, with nested inputs."""
     graph = lib.Graph()
     made = [graph.placeholder(name, types.get(name)) for name in placeholders]
@@ -41,7 +41,7 @@ def pytree_graph(
     in_spec = pytree.tree_structure(inputs)
     out_spec = pytree.tree_structure({"all": [0] * len(made)})
     if lib is fx:
-        info: Value = PyTreeInfo([*names], in_spec, out_spec)
+        info: AnyValue = PyTreeInfo([*names], in_spec, out_spec)
         graph.set_codegen(_PyTreeCodeGen(info))
     else:
         info = torch.fx.graph._PyTreeInfo([*names], in_spec, out_spec)
@@ -49,7 +49,7 @@ def pytree_graph(
     return graph
 
 
-PYTREES: tuple[dict[str, Value], ...] = (
+PYTREES: tuple[dict[str, AnyValue], ...] = (
     {
         "names": ["x", "y"],
         "inputs": ([1, 2], 3),
@@ -71,7 +71,7 @@ PYTREES: tuple[dict[str, Value], ...] = (
 )
 
 
-def _cases(expanded: bool) -> Iterator[Value]:
+def _cases(expanded: bool) -> Iterator[AnyValue]:
     """The cases; one with annotations, on one line, is written as in 2.15."""
     for case in PYTREES:
         annotated = case.keys() - {"names", "inputs", "placeholders"}
@@ -82,7 +82,7 @@ def _cases(expanded: bool) -> Iterator[Value]:
 
 @pytest.mark.parametrize(("case", "expanded"), [*_cases(False), *_cases(True)])
 def test_nested_inputs_as_torch_writes_them(
-    case: dict[str, Value], expanded: bool
+    case: dict[str, AnyValue], expanded: bool
 ) -> None:
     theirs = pytree_graph(torch.fx, **case)
     ours = pytree_graph(fx, **case)
@@ -93,11 +93,11 @@ def test_nested_inputs_as_torch_writes_them(
     )
 
 
-def call_nested(graph: Graph, *args: Value) -> Value:
+def call_nested(graph: Graph, *args: AnyValue) -> AnyValue:
     codegen = graph._codegen
     assert isinstance(codegen, _PyTreeCodeGen)
     info = codegen.pytree_info
-    specs: Value = type("Root", (), {})()
+    specs: AnyValue = type("Root", (), {})()
     specs._in_spec, specs._out_spec = info.in_spec, info.out_spec
     return run(graph, *args, root=specs)
 
@@ -112,7 +112,7 @@ def test_nested_inputs_run() -> None:
     assert keywords.process_inputs(1, 2, 3) == [1, 2, 3]
 
 
-def difference(x: Value, y: int = 3) -> Value:
+def difference(x: AnyValue, y: int = 3) -> AnyValue:
     """The difference of two entries."""
     return x["a"] - x["b"], y
 
@@ -120,13 +120,13 @@ def difference(x: Value, y: int = 3) -> Value:
 class Difference(torch.nn.Module):
     """The same as a module, which is in the spec and not among the inputs."""
 
-    def forward(self, x: Value, y: int = 3) -> Value:
+    def forward(self, x: AnyValue, y: int = 3) -> AnyValue:
         return difference(x, y)
 
 
 @pytest.mark.parametrize("root", [Difference(), difference])
 def test_an_interpreter_reads_dicts_by_their_keys_as_the_module_does(
-    root: Value,
+    root: AnyValue,
 ) -> None:
     nested = {"x": {"a": fx.PH, "b": fx.PH}}
     gm = fx.symbolic_trace(root, concrete_args=nested)
@@ -183,7 +183,7 @@ def test_defaults_beside_nested_inputs() -> None:
 
 
 def test_a_part_of_an_input_has_no_default() -> None:
-    def f(a: Value, b: Value = (10, 20)) -> Value:
+    def f(a: AnyValue, b: AnyValue = (10, 20)) -> AnyValue:
         return a, b[0]
 
     gm = fx.symbolic_trace(f, concrete_args={"b": (fx.PH, fx.PH)})
@@ -221,7 +221,7 @@ def test_without_output_spec_outputs_stay_flat() -> None:
     ],
     ids=repr,
 )
-def test_flattening_is_that_of_torch(tree: Value) -> None:
+def test_flattening_is_that_of_torch(tree: AnyValue) -> None:
     spec = pytree.tree_structure(tree)
     ours = tree_flatten_spec(tree, spec)
     theirs = torch.fx._pytree.tree_flatten_spec(tree, spec)
@@ -229,7 +229,7 @@ def test_flattening_is_that_of_torch(tree: Value) -> None:
     assert all(a is b for a, b in zip(ours, theirs, strict=True))
 
 
-OTHERS: tuple[tuple[Value, Value, str], ...] = (
+OTHERS: tuple[tuple[AnyValue, AnyValue, str], ...] = (
     ([0, 0], [1, 2, 3], r"^a list of 3 was given, and a list of 2 was .*xs:"),
     ([0, 0], [1], r"^a list of 1 was given, and a list of 2 .* input xs:"),
     ([0, 0], (1,), r"^a tuple of 1 was given"),
@@ -251,11 +251,11 @@ OTHERS: tuple[tuple[Value, Value, str], ...] = (
 
 @pytest.mark.parametrize(("traced", "given", "message"), OTHERS, ids=repr)
 def test_inputs_of_another_structure_are_refused(
-    traced: Value, given: Value, message: str
+    traced: AnyValue, given: AnyValue, message: str
 ) -> None:
     tree = pytree.tree_map(lambda _: fx.PH, traced)
 
-    def f(ys: Value, xs: Value) -> Value:
+    def f(ys: AnyValue, xs: AnyValue) -> AnyValue:
         return pytree.tree_leaves(xs)
 
     gm = fx.symbolic_trace(f, concrete_args={"xs": tree, "ys": [fx.PH]})
@@ -273,7 +273,7 @@ class Rows(UserList[int]):
     """A sequence of a user's."""
 
 
-LIKE: tuple[tuple[Value, Value], ...] = (
+LIKE: tuple[tuple[AnyValue, AnyValue], ...] = (
     ([0, 0], (1, 2)),
     ((0, 0), [1, 2]),
     ([0, 0], Rows([1, 2])),
@@ -285,7 +285,7 @@ LIKE: tuple[tuple[Value, Value], ...] = (
 
 @pytest.mark.parametrize(("traced", "given"), LIKE, ids=repr)
 def test_what_may_stand_for_a_list_or_a_dict(
-    traced: Value, given: Value
+    traced: AnyValue, given: AnyValue
 ) -> None:
     assert tree_flatten_spec(given, pytree.tree_structure(traced)) == [1, 2]
 
@@ -308,7 +308,7 @@ def test_without_names_the_path_is_said() -> None:
 
 
 class Box:
-    def __init__(self, inside: Value) -> None:
+    def __init__(self, inside: AnyValue) -> None:
         self.inside = inside
 
 

@@ -14,7 +14,13 @@ from torch import nn
 import fx
 from fx.codegen.codegen import CodeGen
 from fx.graph import Graph
-from tests.library.generated import Lib, Value, function, node_of_line, written
+from tests.library.generated import (
+    AnyValue,
+    Lib,
+    function,
+    node_of_line,
+    written,
+)
 
 
 class Colour(enum.Enum):
@@ -59,7 +65,7 @@ class Tensor3(torch.Tensor):
     pass
 
 
-VERBOSE: dict[str, Value] = {
+VERBOSE: dict[str, AnyValue] = {
     "verbose": True,
     "include_stride": True,
     "include_device": True,
@@ -72,8 +78,8 @@ def test_comments_and_shapes_as_torch_writes_them(colored: bool) -> None:
     def build(lib: Lib, graph: Lib) -> None:
         with_meta(lib, graph)
         if lib is torch.fx:  # which knows shape propagation's own class only
-            size: Value = torch.Size((2,))
-            shape: Value = (size, torch.int8, False, (1,), None, False, {})
+            size: AnyValue = torch.Size((2,))
+            shape: AnyValue = (size, torch.int8, False, (1,), None, False, {})
             kind = torch.fx.passes.shape_prop.TensorMetadata
             relu = next(n for n in graph.nodes if n.name == "relu")
             relu.meta["tensor_meta"] = kind(*shape)

@@ -17,7 +17,7 @@ from tests.parity.programs.reinplacing import as_lib, captured, functional
 
 aten = torch.ops.aten
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def graph_module(
@@ -68,7 +68,7 @@ def add_graph() -> fx.GraphModule:
     ],
 )
 def test_wrong_inputs_are_refused_and_nothing_changes(
-    inputs: tuple[Value, ...], kind: type[Exception], words: str
+    inputs: tuple[AnyValue, ...], kind: type[Exception], words: str
 ) -> None:
     gm = add_graph()
     before = str(gm.graph)
@@ -78,7 +78,7 @@ def test_wrong_inputs_are_refused_and_nothing_changes(
 
 
 def test_another_module_is_refused() -> None:
-    not_one: Value = nn.Linear(2, 2)
+    not_one: AnyValue = nn.Linear(2, 2)
     with pytest.raises(TypeError, match="rewrites a GraphModule, not Linear"):
         reinplace(not_one, x4())
 
@@ -463,7 +463,7 @@ def test_a_result_is_not_put_under_a_sparse_tensor_that_is_returned() -> None:
 @pytest.mark.parametrize("by_name", range(5))
 def test_arguments_may_be_keywords(by_name: int) -> None:
     def build(graph: fx.Graph) -> object:
-        def call(op: Value, *args: object, **kwargs: object) -> fx.Node:
+        def call(op: AnyValue, *args: object, **kwargs: object) -> fx.Node:
             is_named, names = number[0] == by_name, list(kwargs)
             number[0] += 1
             given = kwargs if is_named else {}

@@ -24,7 +24,7 @@ from fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.use_def.contracts import PythonCode
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.counted import calls
 from tests.library.random_graphs import (
     Recipe,
@@ -349,7 +349,7 @@ class HiddenByAMethod(nn.Module):
         self.inner = nn.Module()
         setattr(self.inner, HALF, nn.ReLU())
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         (child,) = self.inner.children()
         return child(x)
 
@@ -362,7 +362,7 @@ class InTheWay(nn.Module):
         inner = nn.Sequential(nn.ReLU())
         setattr(self, TRAINING, inner)
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         (relu,) = getattr(self, TRAINING).children()
         return relu(x)
 
@@ -537,7 +537,7 @@ def test_a_module_of_the_pattern_is_one_module() -> None:
             super().__init__()
             self.m = nn.Linear(2, 2)
 
-        def forward(self, x: Value, y: Value) -> Value:
+        def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
             return self.m(x) - self.m(y)
 
     class Two(nn.Module):
@@ -545,7 +545,7 @@ def test_a_module_of_the_pattern_is_one_module() -> None:
             super().__init__()
             self.p, self.q = nn.Linear(2, 2), nn.Linear(2, 2)
 
-        def forward(self, x: Value, y: Value) -> Value:
+        def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
             return self.p(x) - self.q(y)
 
     for root, count in ((Two(), 0), (Shared(), 1)):
@@ -557,7 +557,7 @@ def test_a_module_of_the_pattern_is_one_module() -> None:
 
 
 def test_operands_that_match_either_way_are_tried_once() -> None:
-    def products(count: int, last: Value, *more: Value) -> GraphModule:
+    def products(count: int, last: AnyValue, *more: AnyValue) -> GraphModule:
         graph = Graph()
         inputs = [graph.placeholder(f"p{i}") for i in range(2 * count + 1)]
         value = graph.call_function(last, (inputs[-1],))

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 X = torch.linspace(-1, 1, 6).view(2, 3)
 
@@ -32,7 +32,7 @@ class Net(nn.Module):
 class Calls(Net):
     """A root whose class has a `__call__`."""
 
-    def __call__(self, x: torch.Tensor) -> Value:
+    def __call__(self, x: torch.Tensor) -> AnyValue:
         """Do more than forward."""
         return super().__call__(x) + 1
 
@@ -74,7 +74,7 @@ def test_the_advice_records_all(make: Callable[[], nn.Module]) -> None:
 
 @pytest.mark.parametrize("is_run", [False, True])
 def test_a_root_that_torch_compile_has_made(is_run: bool) -> None:
-    root: Value = torch.compile(Net(), backend="eager")
+    root: AnyValue = torch.compile(Net(), backend="eager")
     if is_run:
         root(X)
     with pytest.raises(NotImplementedError, match="has made of a Net") as said:
@@ -86,6 +86,6 @@ def test_a_root_that_torch_compile_has_made(is_run: bool) -> None:
 
 
 def test_a_root_that_compiles_itself_is_traced() -> None:
-    root: Value = Net()
+    root: AnyValue = Net()
     root.compile(backend="eager")
     torch.testing.assert_close(fx.symbolic_trace(root)(X), root(X))

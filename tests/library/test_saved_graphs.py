@@ -21,7 +21,7 @@ import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.immutable_collections import immutable_list
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.random_aten import random_inputs, random_program
 from tests.library.same_graph import assert_same_graph
 from tests.process import printed
@@ -50,13 +50,13 @@ def again(
     return back
 
 
-def text(folder: Path) -> list[dict[str, Value]]:
+def text(folder: Path) -> list[dict[str, AnyValue]]:
     """The lines of a saved graph."""
     lines = (folder / "gm" / "graph.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def of(build: Value, root: nn.Module | None = None) -> fx.GraphModule:
+def of(build: AnyValue, root: nn.Module | None = None) -> fx.GraphModule:
     """A module of the graph that `build` makes of its input x."""
     graph = fx.Graph()
     graph.output(build(graph, graph.placeholder("x")))
@@ -126,7 +126,7 @@ CONSTANTS = (
 
 
 @pytest.mark.parametrize("value", CONSTANTS, ids=repr)
-def test_a_constant_comes_back(value: Value, tmp_path: Path) -> None:
+def test_a_constant_comes_back(value: AnyValue, tmp_path: Path) -> None:
     gm = of(lambda g, x: (x, value, [x, value]))
     back = again(gm, tmp_path)
     for one in (back, gm):
@@ -148,12 +148,12 @@ TYPES = (
     Union[torch.Tensor, None, int],  # noqa: UP007 (as users write it)
     *(dict[str, tuple[int, ...]], "list[Tensor]"),
     Optional[torch.Tensor],  # noqa: UP045
-    *(type(None), nn.Linear, torch.Size, Value),
+    *(type(None), nn.Linear, torch.Size, AnyValue),
 )
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_the_type_of_a_node_comes_back(kind: Value, tmp_path: Path) -> None:
+def test_the_type_of_a_node_comes_back(kind: AnyValue, tmp_path: Path) -> None:
     graph = fx.Graph()
     x = graph.placeholder("x", type_expr=kind)
     graph.output(graph.call_function(torch.relu, (x,), type_expr=kind))
@@ -356,7 +356,9 @@ def leaf(module: nn.Module) -> fx.GraphModule:
 
 
 @pytest.mark.parametrize("make", LEAVES, ids=lambda f: str(f()).split("(")[0])
-def test_a_module_of_torch_is_made_again(make: Value, tmp_path: Path) -> None:
+def test_a_module_of_torch_is_made_again(
+    make: AnyValue, tmp_path: Path
+) -> None:
     gm = leaf(make())
     back = again(gm, tmp_path)
     assert repr(back) == repr(gm)
@@ -459,7 +461,7 @@ def test_what_is_no_graph_module_replaces_nothing(tmp_path: Path) -> None:
         (theirs, "torch.fx"),
     ):
         with pytest.raises(TypeError, match=message):
-            fx.save(cast("Value", wrong), tmp_path / "saved")
+            fx.save(cast("AnyValue", wrong), tmp_path / "saved")
     assert str(fx.load(tmp_path / "saved").graph) == str(gm.graph)
 
 
@@ -559,8 +561,8 @@ def test_a_users_function_must_be_allowed(tmp_path: Path) -> None:
 class Pair(NamedTuple):
     """A named tuple, which a trace calls again."""
 
-    a: Value
-    b: Value
+    a: AnyValue
+    b: AnyValue
 
 
 def test_the_class_of_a_named_tuple_is_called(tmp_path: Path) -> None:
@@ -579,7 +581,7 @@ def test_a_method_is_allowed_by_its_name(tmp_path: Path) -> None:
 
 
 def test_two_allowed_objects_with_one_name_are_refused() -> None:
-    def named(x: Value) -> Value:
+    def named(x: AnyValue) -> AnyValue:
         return x
 
     named.__module__, named.__name__ = "torch", "relu"
@@ -639,7 +641,7 @@ def test_a_path_leads_to_what_was_saved(path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["__class__", "_backward_hooks", "grad_fn", "numpy", {"node": "x"}]
 )
-def test_getattr_fetches_data_alone(name: Value, tmp_path: Path) -> None:
+def test_getattr_fetches_data_alone(name: AnyValue, tmp_path: Path) -> None:
     with pytest.raises(fx.LoadError, match=r"getattr of .* is not allowed"):
         load_with(
             tmp_path,
@@ -654,7 +656,7 @@ def test_getattr_of_a_shape_is_allowed(tmp_path: Path) -> None:
     assert again(gm, tmp_path)(X) == X.shape
 
 
-def load_with(folder: Path, **changes: Value) -> fx.GraphModule:
+def load_with(folder: Path, **changes: AnyValue) -> fx.GraphModule:
     """Load a graph that reads `child.weight` and calls relu, changed."""
     gm = of(
         lambda g, x: (
@@ -736,7 +738,7 @@ UNSAVED = {
 }
 
 
-def typed(kind: Value) -> fx.GraphModule:
+def typed(kind: AnyValue) -> fx.GraphModule:
     """A graph whose input has a type."""
     graph = fx.Graph()
     graph.output(graph.placeholder("x", type_expr=kind))
@@ -823,11 +825,11 @@ TUPLES = (
 
 @pytest.mark.parametrize("value", TUPLES, ids=lambda v: type(v).__name__)
 def test_tuples_of_torch_and_ordered_dicts_come_back(
-    value: Value, tmp_path: Path
+    value: AnyValue, tmp_path: Path
 ) -> None:
     tree = pytree.tree_map(lambda _: fx.PH, value)
 
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return pytree.tree_map(lambda _: pytree.tree_leaves(x)[0], value)
 
     gm = fx.symbolic_trace(f, concrete_args={"x": tree})
@@ -902,7 +904,7 @@ def test_what_comes_into_the_folder_while_saving_stays(
     fx.save(of(lambda g, x: 1), tmp_path / "gm")
     save = torch.save
 
-    def slow(*args: Value, **kwargs: Value) -> None:
+    def slow(*args: AnyValue, **kwargs: AnyValue) -> None:
         (tmp_path / "gm" / "notes.txt").write_text("mine")
         save(*args, **kwargs)
 
@@ -950,7 +952,7 @@ def test_a_folder_keeps_who_may_read_it(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_failed_save(
     fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: Value, **kwargs: Value) -> None:
+    def full(*args: AnyValue, **kwargs: AnyValue) -> None:
         raise OSError("the disk is full")
 
     fx.save(of(lambda g, x: 1), tmp_path / "gm")
@@ -1029,7 +1031,7 @@ def test_a_graph_that_is_saved_while_it_is_read(
     fx.save(of(lambda g, x: 1), tmp_path / "gm")
     load = torch.load
 
-    def meanwhile(*args: Value, **kwargs: Value) -> Value:
+    def meanwhile(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         monkeypatch.undo()
         fx.save(of(lambda g, x: 2), tmp_path / "gm")
         return load(*args, **kwargs)

@@ -24,7 +24,7 @@ from fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.use_def.values import Argument, Value
+from fx.use_def.values import AnyValue, Argument
 from tests.library.same_graph import assert_same_graph
 from tests.process import printed
 
@@ -37,12 +37,12 @@ _numbers = itertools.count()
 class Pair(NamedTuple):
     """A container of inputs, and a constant."""
 
-    left: Value
-    right: Value
+    left: AnyValue
+    right: AnyValue
 
 
 @wrap
-def leaf(x: Value, scale: float = 2.0) -> Value:
+def leaf(x: AnyValue, scale: float = 2.0) -> AnyValue:
     """Branches, and so must stay a leaf."""
     return x * scale if x.sum() > 0 else x
 
@@ -160,7 +160,7 @@ def write(
             del sys.modules[name]
 
 
-def through_pickle(value: Value) -> Value:
+def through_pickle(value: AnyValue) -> AnyValue:
     return pickle.loads(pickle.dumps(value))
 
 
@@ -169,7 +169,7 @@ def node_named(gm: GraphModule, name: str) -> Node:
 
 
 def graph_module(
-    build: Callable[[Graph, Node], Argument], **parts: Value
+    build: Callable[[Graph, Node], Argument], **parts: AnyValue
 ) -> GraphModule:
     graph = Graph()
     graph.output(build(graph, graph.placeholder("x")))
@@ -180,7 +180,7 @@ class TestWhatIsWritten:
     def test_annotations_in_quotes_can_be_read(
         self, write: Callable[..., Written]
     ) -> None:
-        def f(x: Value) -> Value:
+        def f(x: AnyValue) -> AnyValue:
             return x
 
         f.__annotations__.update(x="Some[Type]", **{"return": "it's"})
@@ -372,9 +372,9 @@ class TestTheModuleComesBack:
         ids=lambda change: next(iter(change)),
     )
     def test_with_a_child_that_is_not_what_its_repr_makes(
-        self, write: Callable[..., Written], change: dict[str, Value]
+        self, write: Callable[..., Written], change: dict[str, AnyValue]
     ) -> None:
-        conv: Value = nn.Conv1d(2, 4, 3, padding=1)
+        conv: AnyValue = nn.Conv1d(2, 4, 3, padding=1)
         for name, value in change.items():
             setattr(conv, name, value)
         gm = graph_module(
@@ -431,7 +431,9 @@ class TestTheModuleComesBack:
         assert not hasattr(sys, "sly")
 
 
-def _negate(module: nn.Module, args: Value, out: torch.Tensor) -> torch.Tensor:
+def _negate(
+    module: nn.Module, args: AnyValue, out: torch.Tensor
+) -> torch.Tensor:
     return -out
 
 
@@ -506,7 +508,7 @@ class TestWhatTheCodeNames:
     def test_a_child_that_cannot_be_pickled_is_refused(
         self, tmp_path: Path
     ) -> None:
-        odd: Value = nn.ELU()
+        odd: AnyValue = nn.ELU()
         odd.of_mine = lambda x: x
         gm = graph_module(
             lambda g, x: g.call_module("act", (x,)), act=odd, fine=nn.ELU()
@@ -526,7 +528,7 @@ class TestWhatTheCodeNames:
 
 class TestPickle:
     def test_nothing_is_lost(self) -> None:
-        gm: Value = symbolic_trace(Everything().eval())
+        gm: AnyValue = symbolic_trace(Everything().eval())
         gm.note = {"list": [1]}
         gm.extra = nn.ReLU()
         gm.meta["tag"] = [1]
@@ -563,7 +565,7 @@ class TestPickle:
                 super().__init__()
                 self.inner = inner
 
-            def forward(self, x: Value) -> Value:
+            def forward(self, x: AnyValue) -> AnyValue:
                 return self.inner(x)
 
         inner = symbolic_trace(nn.Sequential(nn.ReLU()))

@@ -24,7 +24,7 @@ from fx.show.__main__ import main
 from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text
 from fx.show.page import Page, traced
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.process import python
 from tests.zoo import ZOO, borrow
 
@@ -37,7 +37,7 @@ class Block(nn.Module):
         self.conv = nn.Conv2d(2, 2, 3, padding=1)
         self.norm = nn.BatchNorm2d(2)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return torch.relu(self.norm(self.conv(x)) + x)
 
 
@@ -49,7 +49,7 @@ class Net(nn.Module):
         self.scale = nn.Parameter(torch.ones(2, 1, 1))
         self.blocks = nn.Sequential(Block(), Block())
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         x = self.blocks(x * self.scale)
         x = self.blocks[1](x)
         return {"mean": x.mean((2, 3), keepdim=True)}, x.flatten(1)
@@ -58,7 +58,7 @@ class Net(nn.Module):
 IMAGE = torch.ones(1, 2, 4, 4)
 
 
-def data_of(page: Page) -> Value:
+def data_of(page: Page) -> AnyValue:
     """What the scripts of a page will read."""
     (text,) = re.findall(
         r'<script type="application/json" id="data">(.*?)</script>', page.html
@@ -66,13 +66,15 @@ def data_of(page: Page) -> Value:
     return json.loads(text)
 
 
-def side_of(module: nn.Module, *inputs: Value, **options: Value) -> Value:
+def side_of(
+    module: nn.Module, *inputs: AnyValue, **options: AnyValue
+) -> AnyValue:
     """The one graph of a page."""
     (side,) = data_of(fx.show(module, *inputs, **options))["sides"]
     return side
 
 
-def by_name(side: Value) -> dict[str, Value]:
+def by_name(side: AnyValue) -> dict[str, AnyValue]:
     return {node["name"]: node for node in side["nodes"]}
 
 
@@ -113,7 +115,7 @@ def test_values_that_meta_knows_are_shown_without_inputs() -> None:
 def test_a_graph_is_the_same_after_it_was_shown() -> None:
     gm = traced(Net())
     before = [dict(node.meta) for node in gm.graph.nodes]
-    norm: Value = gm.get_submodule("blocks.0.norm")
+    norm: AnyValue = gm.get_submodule("blocks.0.norm")
     count = int(norm.num_batches_tracked)
     fx.show(gm, IMAGE, after=copy.deepcopy(gm))
     assert [dict(node.meta) for node in gm.graph.nodes] == before
@@ -122,7 +124,7 @@ def test_a_graph_is_the_same_after_it_was_shown() -> None:
 
 
 def test_a_value_that_no_shape_is_known_of_is_said() -> None:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return torch.ones(int_of(x)) + 1
 
     gm = fx.symbolic_trace(f)
@@ -187,7 +189,7 @@ def test_a_called_module_is_shown_with_its_settings() -> None:
     assert "module" not in nodes["add"]
 
 
-def groups_around(side: Value, node: Value) -> list[tuple[str, str]]:
+def groups_around(side: AnyValue, node: AnyValue) -> list[tuple[str, str]]:
     """The modules that a node is shown in, the innermost first."""
     at, found = node["group"], []
     while at >= 0:
@@ -290,7 +292,7 @@ def test_sizes_that_are_not_known_count_as_nothing() -> None:
 
 
 @pytest.mark.parametrize("network", ZOO, ids=lambda network: network.name)
-def test_networks_can_be_shown(network: Value) -> None:
+def test_networks_can_be_shown(network: AnyValue) -> None:
     with borrow(network, training=False) as module:
         side = side_of(module, *network.inputs())
     assert side["problem"] == ""
@@ -329,7 +331,7 @@ def straight(rng: random.Random) -> fx.GraphModule:
     graph = fx.Graph()
     known = [graph.placeholder("x")]
     for _ in range(rng.randrange(1, 20)):
-        target: Value = rng.choice([torch.add, torch.mul])
+        target: AnyValue = rng.choice([torch.add, torch.mul])
         args = (rng.choice(known), rng.choice(known))
         known.append(graph.call_function(target, args))
     graph.output(known[-1])
@@ -348,7 +350,7 @@ def test_rows_have_each_node_once_and_what_differs(seed: int) -> None:
         assert shown == [*range(len(gm.graph.nodes))]
     sides = [[*before.graph.nodes], [*after.graph.nodes]]
 
-    def marked(mark: str, s: int) -> list[Value]:
+    def marked(mark: str, s: int) -> list[AnyValue]:
         ats = [row["at"][s] for row in rows if row.get("mark") == mark]
         return [sides[s][at] for at in ats if at is not None]
 
@@ -427,7 +429,7 @@ class Hostile(nn.Module):
         super().__init__()
         self.add_module(EVIL.replace(".", ""), nn.ReLU())
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         (child,) = self.children()
         return torch.einsum(EVIL, child(x))
 
@@ -475,7 +477,7 @@ def test_a_page_is_written_and_named_by_its_class(tmp_path: Path) -> None:
 
 
 def test_a_module_of_torch_fx_is_refused() -> None:
-    theirs: Value = torch.fx.symbolic_trace(nn.ReLU())
+    theirs: AnyValue = torch.fx.symbolic_trace(nn.ReLU())
     with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
         fx.show(theirs)
     with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
@@ -507,7 +509,7 @@ def test_the_command_writes_a_page(tmp_path: Path) -> None:
     assert "f32[2,3]" in file.read_text(encoding="utf-8")
 
 
-def shown(tmp_path: Path, *arguments: str) -> Value:
+def shown(tmp_path: Path, *arguments: str) -> AnyValue:
     """The data of the page that the command writes."""
     file = tmp_path / "page.html"
     assert main([*arguments, "-o", str(file)]) == 0
@@ -564,7 +566,7 @@ def test_wrong_arguments_are_named(
 class Branches(nn.Module):
     """Cannot be traced."""
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return x if x.sum() > 0 else -x
 
 

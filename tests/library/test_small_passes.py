@@ -26,10 +26,10 @@ from fx.passes.utils.common import (
     lift_subgraph_as_module,
     subgraph_of,
 )
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 
-def both(name: str) -> list[tuple[Value, Value]]:
+def both(name: str) -> list[tuple[AnyValue, AnyValue]]:
     """The two libraries, and of each the module of this name."""
     return [
         (lib, importlib.import_module(f"{lib.__name__}.passes.{name}"))
@@ -47,7 +47,7 @@ class Net(nn.Module):
         self.relu = nn.ReLU()
         self.pool = nn.MaxPool2d(2)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         x = self.pool(self.relu(self.norm(self.conv(x))))
         return torch.flatten(x, 1).argmax(1) + torch.neg(x).sum()
 
@@ -74,12 +74,12 @@ class Acc:
 
 
 @pytest.mark.parametrize("of", ["a.b", nn.Linear, torch.Tensor, Acc])
-def test_names_of_classes(of: Value) -> None:
+def test_names_of_classes(of: AnyValue) -> None:
     ours, theirs = [tools for _, tools in both("tools_common")]
     assert ours.get_acc_ops_name(of) == theirs.get_acc_ops_name(of)
 
 
-def shuffled(lib: Value) -> Value:
+def shuffled(lib: AnyValue) -> AnyValue:
     """A module whose first call uses the last one."""
     gm = lib.symbolic_trace(lambda x, y: (x.neg().exp() + y.relu(), y.cos()))
     *_, last, _ = gm.graph.nodes
@@ -132,7 +132,7 @@ def test_pairs_are_kept_in_order() -> None:
 # -- operator_support --------------------------------------------------------
 
 
-TABLES: tuple[Value, ...] = (
+TABLES: tuple[AnyValue, ...] = (
     {},
     {"torch.nn.modules.conv.Conv2d": None, "torch.flatten": None},
     {"torch.neg": (([torch.float32],), {}), "sum": (([torch.int64],), {})},
@@ -142,7 +142,7 @@ TABLES: tuple[Value, ...] = (
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_table_of_what_is_supported(table: Value) -> None:
+def test_a_table_of_what_is_supported(table: AnyValue) -> None:
     seen = []
     for lib, support in both("operator_support"):
         gm = lib.symbolic_trace(Net())
@@ -166,7 +166,7 @@ def test_all_of_some_and_one_of_some() -> None:
     names = OpSupports.decline_if_node_in_names({"exp"})
     floats = OpSupports.decline_if_input_dtype(torch.float32)
 
-    def supported(by: Value) -> list[str]:
+    def supported(by: AnyValue) -> list[str]:
         return [n.name for n in gm.graph.nodes if by.is_node_supported({}, n)]
 
     assert supported(is_add) == ["add"]
@@ -192,7 +192,7 @@ def test_calls_of_one_thing_become_calls_of_another() -> None:
 
 
 def test_what_a_replaced_call_keeps() -> None:
-    def forward(pair: Value) -> Value:
+    def forward(pair: AnyValue) -> AnyValue:
         return torch.relu(pair[0]) + pair[1]
 
     hints = {"pair": (fx.PH, fx.PH)}
@@ -262,7 +262,7 @@ def test_attributes_for_a_back_end() -> None:
 
 def of_a_newer_version() -> nn.Module:
     """As if torch had changed the class."""
-    made: Value = nn.Linear(1, 1)
+    made: AnyValue = nn.Linear(1, 1)
     made._version = 99
     return made  # type: ignore[no-any-return]
 
@@ -289,14 +289,14 @@ def test_modules_that_the_book_does_not_know(
 class Deep(nn.Module):
     """A module and a buffer at paths."""
 
-    a: Value
+    a: AnyValue
 
     def __init__(self) -> None:
         super().__init__()
         self.a = HolderModule({"b": nn.Linear(2, 2), "none": None})
         self.a.register_buffer("c", torch.ones(2))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return self.a.b(x) + self.a.c
 
 
@@ -321,7 +321,7 @@ def test_only_what_it_names() -> None:
     gm = fx.symbolic_trace(Net())
     relu = [node for node in gm.graph.nodes if node.name == "relu"]
     graph, inputs = subgraph_of(relu, relu, as_tuple=True)
-    lifted: Value = lift_subgraph_as_module(gm, graph)[0]
+    lifted: AnyValue = lift_subgraph_as_module(gm, graph)[0]
     assert [node.name for node in inputs] == ["norm"]
     assert [name for name, _ in lifted.named_children()] == ["relu"]
     assert lifted(-torch.ones(1)) == (torch.zeros(1),)
@@ -336,7 +336,7 @@ def test_only_what_it_names() -> None:
         (lambda a: (a + 1).relu(), False),
     ],
 )
-def test_graphs_are_compared(other: Value, same: bool) -> None:
+def test_graphs_are_compared(other: AnyValue, same: bool) -> None:
     left = fx.symbolic_trace(lambda x, y: (x + y).relu()).graph
     assert compare_graphs(left, fx.symbolic_trace(other).graph) is same
 

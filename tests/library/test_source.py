@@ -19,7 +19,7 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.use_def.contracts import PythonCode
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 TEXT = """
 
@@ -32,10 +32,10 @@ def forward(self, x):
 
 def compiled(
     text: str = TEXT,
-    fields: Mapping[str, Value] | None = None,
+    fields: Mapping[str, AnyValue] | None = None,
     lines: dict[int, int | None] | None = None,
     nodes: tuple[Node, ...] = (),
-    **names: Value,
+    **names: AnyValue,
 ) -> CompiledForward:
     code = PythonCode(text, names, lines or {}, 4)
     return compile_forward(code, nodes, fields or {})

@@ -19,14 +19,14 @@ from fx.passes.utils import source_matcher_utils as ours
 from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
 )
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.zoo import ZOO
 
 # -- source partitions -------------------------------------------------------
 
 
 @cache
-def exported(name: str, strict: bool) -> Value:
+def exported(name: str, strict: bool) -> AnyValue:
     """A network of the zoo, as torch.export has it."""
     (network,) = (one for one in ZOO if one.name == name)
     inputs = tuple(x.to("meta") for x in network.inputs())
@@ -36,9 +36,9 @@ def exported(name: str, strict: bool) -> Value:
 
 
 def shown(
-    parts: dict[Value, list[Value]],
+    parts: dict[AnyValue, list[AnyValue]],
     order: Callable[[Iterable[str]], list[str]] = sorted,
-) -> Value:
+) -> AnyValue:
     """The partitions by the names of their nodes."""
     return {
         source: [
@@ -60,7 +60,7 @@ def shown(
     }
 
 
-SOURCES: list[Value] = [
+SOURCES: list[AnyValue] = [
     nn.Conv2d,
     nn.BatchNorm2d,
     nn.Linear,
@@ -80,7 +80,7 @@ SOURCES: list[Value] = [
 def test_as_torch_fx(name: str, strict: bool, leave_out: bool) -> None:
     beside = exported(name, strict)
     gm = fx.from_torch(beside)
-    keep: Value = (lambda node: node.name[-1] != "1") if leave_out else None
+    keep: AnyValue = (lambda node: node.name[-1] != "1") if leave_out else None
     found = ours.get_source_partitions(gm.graph, SOURCES, keep)
     expected = theirs.get_source_partitions(beside.graph, SOURCES, keep)
     assert shown(found) == shown(expected)
@@ -113,7 +113,7 @@ def test_inputs_are_in_order() -> None:
     assert found[torch.add][0].input_nodes == [x, y, z]
 
 
-def noted(*notes: tuple[Value, dict[str, Value]]) -> fx.Graph:
+def noted(*notes: tuple[AnyValue, dict[str, AnyValue]]) -> fx.Graph:
     """Calls of functions on the one before, with notes."""
     graph = fx.Graph()
     value = graph.placeholder("x")
@@ -168,17 +168,17 @@ def test_what_is_empty_or_of_torch_fx() -> None:
     nobody = ours.get_source_partitions(graph, [torch.neg], lambda _: False)
     assert nobody == {torch.neg: []}
     with pytest.raises(TypeError, match="from_torch"):
-        find: Value = ours.get_source_partitions
+        find: AnyValue = ours.get_source_partitions
         find(torch.fx.symbolic_trace(lambda x: x).graph, [])
 
 
 def test_sources_that_are_an_iterator_and_notes_with_more() -> None:
-    note: Value = [("n", torch.neg, "more")]
+    note: AnyValue = [("n", torch.neg, "more")]
     graph = noted(
         (torch.neg, {"source_fn_stack": note}),
         (torch.exp, {"source_fn_stack": [], "torch_fn": ("e", "a.exp")}),
     )
-    find: Value = ours.get_source_partitions
+    find: AnyValue = ours.get_source_partitions
     found = find(graph, iter([torch.relu, torch.neg, "exp"]))
     assert [*found] == [torch.neg, "exp"]
 
@@ -196,12 +196,12 @@ def test_sources_that_are_an_iterator_and_notes_with_more() -> None:
     ],
 )
 def test_what_is_wrong_is_named(
-    wanted: Value, note: Value, error: type[Exception], message: str
+    wanted: AnyValue, note: AnyValue, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         ours.get_source_partitions(noted((torch.neg, note)), wanted)
     with pytest.raises(TypeError, match=r"not a ReLU.*`gm.graph`"):
-        find: Value = ours.get_source_partitions
+        find: AnyValue = ours.get_source_partitions
         find(fx.symbolic_trace(nn.ReLU()), [nn.ReLU])
 
 
@@ -227,7 +227,7 @@ def test_time_grows_with_the_nodes() -> None:
 class Pattern(nn.Module):
     """A convolution and what follows it, with names."""
 
-    def forward(self, x: Value, w: Value) -> Value:
+    def forward(self, x: AnyValue, w: AnyValue) -> AnyValue:
         conv = F.conv2d(x, w)
         relu = F.relu(conv)
         return relu, {"conv": conv, "relu": relu, "weight": w}
@@ -236,7 +236,7 @@ class Pattern(nn.Module):
 class Target(nn.Module):
     """What the pattern is in, twice."""
 
-    def forward(self, x: Value, w: Value) -> Value:
+    def forward(self, x: AnyValue, w: AnyValue) -> AnyValue:
         a = F.relu(F.conv2d(x, w))
         a *= 2
         return F.relu(F.conv2d(a, w)) + 1
@@ -246,12 +246,12 @@ INPUTS = torch.rand(1, 3, 4, 4), torch.rand(3, 3, 1, 1)
 
 
 @cache
-def both(cls: Callable[[], nn.Module]) -> Value:
+def both(cls: Callable[[], nn.Module]) -> AnyValue:
     """A module exported, once for both libraries."""
     return export(cls(), INPUTS).module()
 
 
-def pairs() -> Iterator[tuple[Value, Value]]:
+def pairs() -> Iterator[tuple[AnyValue, AnyValue]]:
     """A pattern and a graph, exported, and traced with and without nesting."""
     yield fx.from_torch(both(Pattern)), fx.from_torch(both(Target))
     yield fx.symbolic_trace(Pattern()), fx.symbolic_trace(Target())
@@ -300,7 +300,7 @@ def test_nodes_are_replaced_by_their_names(index: int) -> None:
 
 
 def test_one_place_alone() -> None:
-    def pattern(x: Value, y: Value, unused: Value) -> Value:
+    def pattern(x: AnyValue, y: AnyValue, unused: AnyValue) -> AnyValue:
         total = torch.add(x, y)
         return total, {"sum": total, "second": y, "unused": unused}
 
@@ -314,12 +314,12 @@ def test_one_place_alone() -> None:
 
 
 def test_options_are_passed_on() -> None:
-    def pattern(x: Value) -> Value:
+    def pattern(x: AnyValue) -> AnyValue:
         total = torch.add(x, 1)
         return total, {"sum": total}
 
     gm = fx.symbolic_trace(lambda x: (x + 1) * torch.add(x, 2))
-    made: Value = fx.symbolic_trace(pattern)
+    made: AnyValue = fx.symbolic_trace(pattern)
     names = [
         [str(match.name_node_map["sum"]) for match in matcher.match(gm.graph)]
         for matcher in (
@@ -340,6 +340,6 @@ def test_options_are_passed_on() -> None:
         (lambda x: (torch.neg(x), {"exp": torch.exp(x)}), "dead code"),
     ],
 )
-def test_patterns_without_names(pattern: Value, message: str) -> None:
+def test_patterns_without_names(pattern: AnyValue, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         SubgraphMatcherWithNameNodeMap(fx.symbolic_trace(pattern))

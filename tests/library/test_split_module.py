@@ -17,12 +17,12 @@ from torch.fx.passes.split_module import split_module as their_split
 import fx
 from fx.passes.split_module import split_module
 from fx.passes.utils.call_order import kept_in_order
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import flat, program, recipe_of
 from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow
 
-Answer = Callable[[Value], Value]
+Answer = Callable[[AnyValue], AnyValue]
 
 
 def by_name(parts: Mapping[str, object], other: object = 0) -> Answer:
@@ -36,7 +36,7 @@ def in_turn(length: int) -> Answer:
     return lambda node: next(numbers) // length
 
 
-def texts(gm: Value) -> Iterator[tuple[str, str]]:
+def texts(gm: AnyValue) -> Iterator[tuple[str, str]]:
     """The code of a split module, without its return type, and of its parts.
 
     The return type stays in ours.
@@ -73,7 +73,7 @@ class Branches(nn.Module):
         self.a_0 = nn.ReLU()
         self.w = nn.Parameter(torch.ones(4))
 
-    def forward(self, x: Value, k: int = 3) -> Value:
+    def forward(self, x: AnyValue, k: int = 3) -> AnyValue:
         y = self.a_0(self.a(x))
         return {"sums": [y + self.w, y.sum() * k]}, x
 
@@ -104,7 +104,7 @@ def test_two_paths_that_would_have_one_name() -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_options_do_as_in_torch(options: dict[str, Value]) -> None:
+def test_options_do_as_in_torch(options: dict[str, AnyValue]) -> None:
     def forward(x, y):  # type: ignore[no-untyped-def]
         return torch.relu(x) + y, torch.neg(y).sum(), (x.exp() * 2).tanh()
 
@@ -117,12 +117,14 @@ def test_options_do_as_in_torch(options: dict[str, Value]) -> None:
         theirs = their_split(root, nn.Module(), parts, **options)
         assert dict(texts(ours)) == dict(texts(theirs))
     x, y = torch.randn(3), torch.randn(3)
-    expected: Value = (torch.relu(x) + y, -y.sum(), (x.exp() * 2).tanh())
+    expected: AnyValue = (torch.relu(x) + y, -y.sum(), (x.exp() * 2).tanh())
     torch.testing.assert_close(ours(x, y), expected)
 
 
 def test_names_are_kept_with_any_number_of_inputs() -> None:
-    def forward(x: Value, *rest: Value, k: int = 3, **more: Value) -> Value:
+    def forward(
+        x: AnyValue, *rest: AnyValue, k: int = 3, **more: AnyValue
+    ) -> AnyValue:
         return x.relu() * k, rest, more
 
     gm = fx.symbolic_trace(forward)
@@ -134,7 +136,7 @@ def test_names_are_kept_with_any_number_of_inputs() -> None:
 @pytest.mark.parametrize("path", ["add.module", "state.dict"])
 def test_a_path_that_would_become_the_name_of_a_method(path: str) -> None:
     parent, child = path.split(".")
-    root: Value = nn.Module()
+    root: AnyValue = nn.Module()
     setattr(root, parent, nn.Module())
     getattr(root, parent).add_module(child, nn.Linear(2, 2))
     graph = fx.Graph()
@@ -150,7 +152,7 @@ def test_an_attribute_that_is_called_like_a_part() -> None:
             super().__init__()
             self.submod_0 = nn.Parameter(torch.ones(3))
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return x * self.submod_0
 
     split = split_module(fx.symbolic_trace(Model()), Model(), in_turn(1))
@@ -164,7 +166,7 @@ def test_modules_and_weights_are_shared() -> None:
     model[2] = model[0]
     gm = fx.symbolic_trace(model)
     before = gm.code
-    split: Value = split_module(gm, model, in_turn(1))
+    split: AnyValue = split_module(gm, model, in_turn(1))
     inner = split.submod_0.get_submodule("0")
     assert inner is gm.get_submodule("0") is split.submod_2.get_submodule("0")
     assert len(list(split.parameters())) == 2
@@ -178,7 +180,7 @@ def test_a_buffer_that_is_not_saved_stays_so() -> None:
             self.register_buffer("saved", torch.ones(3))
             self.register_buffer("loose", torch.ones(3), persistent=False)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return x.neg() * self.loose + self.saved
 
     split = split_module(fx.symbolic_trace(Model()), Model(), in_turn(1))
@@ -187,7 +189,7 @@ def test_a_buffer_that_is_not_saved_stays_so() -> None:
 
 
 def test_nested_inputs_stay_nested() -> None:
-    def forward(pair: Value) -> Value:
+    def forward(pair: AnyValue) -> AnyValue:
         return {"sum": (pair["a"] + pair["b"]).relu()}
 
     gm = fx.symbolic_trace(
@@ -211,7 +213,7 @@ def test_types_and_notes_go_along() -> None:
     gm = fx.symbolic_trace(forward)
     for node in gm.graph.nodes:
         node.meta["from"] = node.name
-    split: Value = split_module(gm, gm, in_turn(1))
+    split: AnyValue = split_module(gm, gm, in_turn(1))
     found = {
         name: [(n.name, n.meta.get("from"), n.type) for n in part.graph.nodes]
         for name, part in split.named_children()
@@ -245,7 +247,7 @@ def test_a_cycle_is_told_with_its_calls() -> None:
 
 
 def test_the_order_of_first_calls_may_be_impossible() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         return x.relu() + x.neg()
 
     gm = fx.symbolic_trace(forward)
@@ -256,7 +258,7 @@ def test_the_order_of_first_calls_may_be_impossible() -> None:
     torch.testing.assert_close(split_module(gm, gm, parts)(x), forward(x))
 
 
-def read_write_read(x: Value) -> Value:
+def read_write_read(x: AnyValue) -> AnyValue:
     y = x + 1
     before = y * 2
     y.add_(3)
@@ -294,7 +296,7 @@ def test_a_write_stays_before_a_read_through_a_users_function() -> None:
 
 
 def test_branches_that_write_into_their_own_memory_are_free() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         one, two = torch.add(x, 1), torch.sub(x, 1)
         one.relu_()
         two.neg_()
@@ -314,7 +316,7 @@ def test_branches_that_write_into_their_own_memory_are_free() -> None:
 
 
 def test_random_draws_stay_in_order() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         one = torch.rand_like(x)
         two = torch.rand_like(x) * 2
         return one, two
@@ -335,7 +337,7 @@ def mostly_alone(drawn: random.Random) -> Answer:
     """
     labels, joined = [0], drawn.choice((0.2, 0.5, 0.9))
 
-    def answer(_: Value) -> int:
+    def answer(_: AnyValue) -> int:
         again = drawn.random() < joined
         labels.append(drawn.choice(labels) if again else len(labels))
         return labels[-1]

@@ -13,13 +13,13 @@ from torch.fx.passes import split_utils as theirs
 import fx
 from fx.passes import split_utils
 from fx.passes.split_utils import split_by_tags
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow
 
 
-def tagged(gm: Value, parts: dict[str, str], other: str = "a") -> Value:
+def tagged(gm: AnyValue, parts: dict[str, str], other: str = "a") -> AnyValue:
     """The module, its calls tagged by their names."""
     for node in gm.graph.nodes:
         node.tag = parts.get(node.name, other)
@@ -29,12 +29,12 @@ def tagged(gm: Value, parts: dict[str, str], other: str = "a") -> Value:
 @pytest.mark.parametrize("network", BY_TEXT)
 def test_networks_in_three(network: Network) -> None:
     with borrow(network, training=False) as model:
-        cut: list[Value] = []
+        cut: list[AnyValue] = []
         for lib, split in (
             (fx, split_by_tags),
             (torch.fx, theirs.split_by_tags),
         ):
-            gm: Value = lib.symbolic_trace(model)
+            gm: AnyValue = lib.symbolic_trace(model)
             nodes = [*gm.graph.nodes]
             for number, node in enumerate(nodes):
                 node.tag = "abc"[3 * number // len(nodes)]
@@ -58,7 +58,9 @@ class Model(nn.Module):
         self.inner.w = nn.Parameter(torch.ones(3))
         self.lin = nn.Linear(3, 3)
 
-    def forward(self, x: Value, k: Value = 2, *more: Value) -> Value:
+    def forward(
+        self, x: AnyValue, k: AnyValue = 2, *more: AnyValue
+    ) -> AnyValue:
         y = self.lin(x) + self.inner.w
         z = self.lin(y) * self.inner.w * k
         return {"both": [y, z.sum()], "more": more}, self.inner.w
@@ -76,7 +78,7 @@ def test_attributes_are_fetched_where_they_are_used() -> None:
     assert len(list(split.parameters())) == 3
     assert split.none() == ()
     theirs_gm = tagged(torch.fx.symbolic_trace(model), {"lin": "a"}, "b")
-    other: Value = theirs.split_by_tags(theirs_gm, ["a", "b"])
+    other: AnyValue = theirs.split_by_tags(theirs_gm, ["a", "b"])
     with pytest.raises(TypeError):  # it drops defaults
         other(x)
 
@@ -114,7 +116,7 @@ def test_a_part_before_one_that_it_needs() -> None:
         split_by_tags(gm, ["b", "a"])
 
 
-def read_write_read(x: Value) -> Value:
+def read_write_read(x: AnyValue) -> AnyValue:
     y = torch.add(x, 1)
     before = y * 2
     y.add_(3)
@@ -128,7 +130,7 @@ def test_a_write_before_a_read_is_refused() -> None:
         split_by_tags(gm, ["a", "late"])
     other = tagged(torch.fx.symbolic_trace(read_write_read), parts)
     x = torch.zeros(1)
-    wrong: Value = theirs.split_by_tags(other, ["a", "late"])
+    wrong: AnyValue = theirs.split_by_tags(other, ["a", "late"])
     assert not torch.equal(wrong(x)[0], read_write_read(x)[0])
 
 
@@ -138,7 +140,7 @@ def test_any_program_in_any_order_of_parts(seed: int) -> None:
     for _ in range(300):
         gm = fx.GraphModule({}, program(recipe_of(drawn)))
         tags = [str(n) for n in range(drawn.randint(1, 6))]
-        nodes: Value = gm.graph.nodes
+        nodes: AnyValue = gm.graph.nodes
         at = 0
         for node in nodes:
             at += drawn.random() < 0.3
@@ -176,7 +178,7 @@ def test_getattr_recursive(path: str) -> None:
 
 
 def test_setattr_recursive() -> None:
-    model: Value = Nested()
+    model: AnyValue = Nested()
     split_utils.setattr_recursive(model, "holder.x", 3)
     split_utils.setattr_recursive(model, "y", 4)
     assert (model.holder.x, model.y) == (3, 4)

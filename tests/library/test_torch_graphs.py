@@ -18,12 +18,12 @@ from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
 )
 from fx.subgraph_rewriter import replace_pattern_with_filters
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
 
 
-def _same(left: Value, right: Value) -> None:
+def _same(left: AnyValue, right: AnyValue) -> None:
     """Fail unless two results are equal to the last bit."""
     torch.testing.assert_close(left, right, rtol=0, atol=0, equal_nan=True)
 
@@ -73,7 +73,7 @@ def test_state_is_shared_and_an_edit_is_not() -> None:
     _same(fx.to_torch(ours)(x), model[0](x))
 
 
-def _nested(batch: Value) -> Value:
+def _nested(batch: AnyValue) -> AnyValue:
     """The sum of a pair in a dict, in a dict."""
     left, right = batch["pair"]
     return {"sum": left + right}
@@ -173,32 +173,32 @@ def test_a_backend_of_torch_compile_rewrites_with_fx(
     """A step of training gives the same loss and gradients as eager."""
     no_trace_of_torch(monkeypatch)
 
-    def in_halves(x: Value) -> Value:
+    def in_halves(x: AnyValue) -> AnyValue:
         return torch.relu(x) * 0.5 + torch.relu(x) * 0.5
 
     class Model(nn.Module):
         """One layer, and a function."""
 
-        def __init__(self, last: Callable[[Value], Value]) -> None:
+        def __init__(self, last: Callable[[AnyValue], AnyValue]) -> None:
             super().__init__()
             torch.manual_seed(0)
             self.linear = nn.Linear(3, 4)
             self.last = last
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return self.last(self.linear(x))
 
     rewritten: list[int] = []
 
     def backend(
         gm: torch.fx.GraphModule, inputs: list[torch.Tensor]
-    ) -> Callable[..., Value]:
+    ) -> Callable[..., AnyValue]:
         ours = fx.from_torch(gm)
         done = fx.replace_pattern(ours, lambda x: torch.tanh(x), in_halves)
         rewritten.append(len(done))
         return fx.to_torch(ours)
 
-    def gradients(model: Value) -> list[torch.Tensor | None]:
+    def gradients(model: AnyValue) -> list[torch.Tensor | None]:
         torch.manual_seed(0)
         model(torch.randn(2, 3)).square().sum().backward()
         return [parameter.grad for parameter in model.parameters()]
@@ -216,7 +216,7 @@ def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     network = next(one for one in ZOO if one.name == "resnet18")
     replaced: list[int] = []
 
-    def with_fx(gm: torch.fx.GraphModule, _: Value) -> Value:
+    def with_fx(gm: torch.fx.GraphModule, _: AnyValue) -> AnyValue:
         ours = fx.from_torch(gm)
         done = fx.replace_pattern(
             ours,
@@ -226,14 +226,16 @@ def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
         replaced.append(len(done))
         return fx.to_torch(fx.Transformer(ours).transform())
 
-    def trained(backend: Value) -> list[torch.Tensor]:
+    def trained(backend: AnyValue) -> list[torch.Tensor]:
         torch.manual_seed(0)
         x, target = torch.randn(2, 3, 32, 32), torch.tensor([1, 2])
         with borrow(network, training=True) as shared:
             model = copy.deepcopy(shared)
-        run: Value = torch.compile(model, backend=backend) if backend else model
+        run: AnyValue = (
+            torch.compile(model, backend=backend) if backend else model
+        )
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
-        loss: Value = nn.functional.cross_entropy(run(x), target)
+        loss: AnyValue = nn.functional.cross_entropy(run(x), target)
         loss.backward()
         optimizer.step()
         return [loss, *model.parameters()]
@@ -260,7 +262,7 @@ def test_an_exported_program_is_edited_and_put_back() -> None:
         program.range_constraints,
         program.module_call_graph,
     )
-    run: Value = edited.module()
+    run: AnyValue = edited.module()
     _same(run(x), torch.tanh(model[0](x)))
 
 
@@ -270,7 +272,7 @@ def test_an_exported_program_can_be_read() -> None:
     program = torch.export.export(model, (x,))
     ours = fx.from_torch(program.graph_module)
     _same(ours(*model.parameters(), x)[0], model(x))
-    module: Value = program.module()
+    module: AnyValue = program.module()
     _same(fx.from_torch(module)(x), model(x))
 
 
@@ -283,7 +285,7 @@ def test_what_cannot_be_converted_is_refused() -> None:
     theirs.set_codegen(Own())
     with pytest.raises(TypeError, match=r"is of the class .*Own"):
         fx.from_torch(theirs)
-    not_a_graph: Value = nn.ReLU()
+    not_a_graph: AnyValue = nn.ReLU()
     with pytest.raises(TypeError, match="not ReLU"):
         fx.from_torch(not_a_graph)
     with pytest.raises(TypeError, match="not ReLU"):
@@ -293,30 +295,30 @@ def test_what_cannot_be_converted_is_refused() -> None:
 # -- graphs of torch.fx as patterns and replacements ---------------------------
 
 
-def exported(f: Callable[..., Value], *args: Value) -> Value:
+def exported(f: Callable[..., AnyValue], *args: AnyValue) -> AnyValue:
     """What torch.export makes of a function, a module of torch.fx."""
 
     class Holder(nn.Module):
         """Calls the function."""
 
-        def forward(self, *args: Value) -> Value:
+        def forward(self, *args: AnyValue) -> AnyValue:
             """Call it."""
             return f(*args)
 
     return torch.export.export(Holder(), args).module()
 
 
-def relus(x: Value) -> Value:
+def relus(x: AnyValue) -> AnyValue:
     """What is rewritten."""
     return torch.relu(x) + torch.relu(x * 2)
 
 
-def aten_relu(x: Value) -> Value:
+def aten_relu(x: AnyValue) -> AnyValue:
     """A pattern."""
     return torch.ops.aten.relu.default(x)
 
 
-def aten_tanh(x: Value) -> Value:
+def aten_tanh(x: AnyValue) -> AnyValue:
     """A replacement."""
     return torch.ops.aten.tanh.default(x)
 
@@ -329,7 +331,7 @@ X = torch.linspace(-1, 1, 4)
 def test_a_graph_of_torch_fx_is_a_pattern_and_a_replacement(
     how: str, bare: bool
 ) -> None:
-    made: list[Value] = [
+    made: list[AnyValue] = [
         torch.fx.symbolic_trace(f) if how == "traced" else exported(f, X)
         for f in (aten_relu, aten_tanh)
     ]
@@ -350,15 +352,15 @@ class Scale(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.tensor(value))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Scale a tensor."""
         return x * self.scale
 
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_what_its_nodes_fetch_comes_along(bare: bool) -> None:
-    sought: Value = torch.fx.symbolic_trace(Scale(3.0))
-    new: Value = torch.fx.symbolic_trace(Scale(5.0))
+    sought: AnyValue = torch.fx.symbolic_trace(Scale(3.0))
+    new: AnyValue = torch.fx.symbolic_trace(Scale(5.0))
     gm = fx.symbolic_trace(Scale(2.0))
     new.register_parameter("other", new.scale)
     for node in new.graph.nodes:
@@ -371,7 +373,7 @@ def test_what_its_nodes_fetch_comes_along(bare: bool) -> None:
 
 def test_a_callback_may_make_graphs_of_torch_fx() -> None:
     gm = fx.symbolic_trace(relus)
-    graph: Value = torch.fx.symbolic_trace(lambda x: torch.tanh(x)).graph
+    graph: AnyValue = torch.fx.symbolic_trace(lambda x: torch.tanh(x)).graph
     found = replace_pattern_with_filters(
         gm,
         lambda x: torch.relu(x),
@@ -382,16 +384,16 @@ def test_a_callback_may_make_graphs_of_torch_fx() -> None:
 
 
 def test_a_matcher_takes_a_graph_of_torch_fx() -> None:
-    graph: Value = torch.fx.symbolic_trace(lambda x: torch.relu(x)).graph
+    graph: AnyValue = torch.fx.symbolic_trace(lambda x: torch.relu(x)).graph
     matcher = SubgraphMatcher(graph)
     found = matcher.match(fx.symbolic_trace(relus).graph)
     assert [*found[0].nodes_map] == [*matcher.pattern.nodes][1::-1]
 
-    def with_name(x: Value) -> Value:
+    def with_name(x: AnyValue) -> AnyValue:
         y = torch.relu(x)
         return y, {"it": y}
 
-    named: Value = torch.fx.symbolic_trace(with_name)
+    named: AnyValue = torch.fx.symbolic_trace(with_name)
     names = SubgraphMatcherWithNameNodeMap(named)
     matches = names.match(fx.symbolic_trace(relus).graph)
     assert [str(one.name_node_map["it"]) for one in matches] == [
@@ -401,6 +403,6 @@ def test_a_matcher_takes_a_graph_of_torch_fx() -> None:
 
 
 def test_a_graph_of_torch_fx_that_would_be_edited_is_refused() -> None:
-    theirs: Value = torch.fx.symbolic_trace(relus)
+    theirs: AnyValue = torch.fx.symbolic_trace(relus)
     with pytest.raises(TypeError, match=r"of torch\.fx.*fx\.from_torch"):
         fx.replace_pattern(theirs, lambda x: torch.relu(x), torch.tanh)

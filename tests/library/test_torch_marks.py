@@ -15,7 +15,7 @@ from torch.fx import _symbolic_trace as torch_tracing
 from torch.fx.node import _side_effectful_functions
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 SOURCE = """
 import torch
@@ -36,7 +36,7 @@ def root(x):
 
 
 @pytest.fixture
-def library() -> Iterator[Value]:
+def library() -> Iterator[AnyValue]:
     """A Python module that marks its leaf functions with torch.fx.wrap."""
     registry = torch_tracing._wrapped_fns_to_patch
     before = dict(registry)
@@ -47,7 +47,7 @@ def library() -> Iterator[Value]:
     registry.update(before)
 
 
-def test_a_marked_function_is_a_leaf_and_stays_one(library: Value) -> None:
+def test_a_marked_function_is_a_leaf_and_stays_one(library: AnyValue) -> None:
     """Graph, code and result are torch.fx's; so is a trace of the code."""
     theirs = torch.fx.symbolic_trace(library.root)
     ours = fx.symbolic_trace(library.root)
@@ -65,7 +65,7 @@ def test_a_marked_function_is_a_leaf_and_stays_one(library: Value) -> None:
     assert not hasattr(library.rounded, "__fx_original__")
 
 
-def test_a_function_that_fx_marks_too_keeps_our_line(library: Value) -> None:
+def test_a_function_that_fx_marks_too_keeps_our_line(library: AnyValue) -> None:
     exec('import fx\nfx.wrap("rounded")', library.__dict__)
     code = fx.symbolic_trace(library.root).code
     assert '\nwrap("library_rounded")' in code
@@ -75,7 +75,7 @@ def test_a_function_that_fx_marks_too_keeps_our_line(library: Value) -> None:
 def test_what_torch_fx_has_traced_does_not_change_our_code() -> None:
     """Its generated code marks math.sqrt, and that mark is never removed."""
 
-    def root(x: Value) -> Value:
+    def root(x: AnyValue) -> AnyValue:
         return x / math.sqrt(x)
 
     before = fx.symbolic_trace(root).code
@@ -87,7 +87,7 @@ def test_what_torch_fx_has_traced_does_not_change_our_code() -> None:
 
 @pytest.mark.parametrize("convert", [fx.symbolic_trace, fx.from_torch])
 def test_a_leaf_of_another_tracer_of_torch_fx_stays_one(
-    library: Value, convert: Callable[[Value], fx.GraphModule]
+    library: AnyValue, convert: Callable[[AnyValue], fx.GraphModule]
 ) -> None:
     """Only the code that torch.fx generated marks it."""
     exec(
@@ -102,9 +102,9 @@ def test_a_leaf_of_another_tracer_of_torch_fx_stays_one(
 
 
 def test_a_function_marked_in_globals_without_a_name_stays_a_leaf(
-    library: Value,
+    library: AnyValue,
 ) -> None:
-    here: dict[str, Value] = {"rounded": library.rounded}
+    here: dict[str, AnyValue] = {"rounded": library.rounded}
     source = """
 import torch.fx
 torch.fx.wrap("rounded")
@@ -115,7 +115,7 @@ def root(x): return rounded(x, 0.5)
     assert 'torch.fx._symbolic_trace.wrap("library_rounded")' in code
 
 
-def test_a_marked_class_is_traced_through(library: Value) -> None:
+def test_a_marked_class_is_traced_through(library: AnyValue) -> None:
     """While it is replaced, nothing would be an instance of it."""
     source = """
 class Pair:
@@ -133,7 +133,7 @@ def root(x):
     assert [n.name for n in graph.nodes] == ["x", "add", "output"]
 
 
-def test_a_name_that_is_missing_is_said(library: Value) -> None:
+def test_a_name_that_is_missing_is_said(library: AnyValue) -> None:
     del library.size_of
     with pytest.raises(NameError, match=r"wrap\('size_of'\) at torch\.fx"):
         fx.symbolic_trace(library.root)
@@ -141,7 +141,7 @@ def test_a_name_that_is_missing_is_said(library: Value) -> None:
 
 
 def test_a_registered_effect_is_kept() -> None:
-    def log(x: Value) -> None: ...
+    def log(x: AnyValue) -> None: ...
 
     graph = fx.Graph()
     x = graph.placeholder("x")
@@ -163,13 +163,13 @@ def _ours() -> fx.GraphModule:
     return fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
 
 
-def _torch_proxy() -> Value:
+def _torch_proxy() -> AnyValue:
     graph = torch.fx.Graph()
     tracer = torch.fx.proxy.GraphAppendingTracer(graph)
     return torch.fx.Proxy(graph.placeholder("x"), tracer)
 
 
-MEETINGS: dict[str, Callable[[Value], object]] = {
+MEETINGS: dict[str, Callable[[AnyValue], object]] = {
     "Interpreter": fx.Interpreter,
     "Interpreter(graph=)": lambda gm: fx.Interpreter(_ours(), graph=gm.graph),
     "Transformer": fx.Transformer,
@@ -190,13 +190,15 @@ MEETINGS: dict[str, Callable[[Value], object]] = {
 
 
 @pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
-def test_torchs_objects_are_refused(meeting: Callable[[Value], object]) -> None:
+def test_torchs_objects_are_refused(
+    meeting: Callable[[AnyValue], object],
+) -> None:
     with pytest.raises(TypeError, match=r"of torch\.fx.*fx\.from_torch"):
         meeting(_torchs())
 
 
 def test_a_graph_of_torch_fx_is_not_that_of_a_graph_module() -> None:
-    theirs: Value = _torchs()
+    theirs: AnyValue = _torchs()
     with pytest.raises(AssertionError, match=r"fx\.from_torch"):
         _ours().graph = theirs.graph
     with pytest.raises(AssertionError, match=r"fx\.from_torch"):

@@ -27,12 +27,12 @@ import fx
 from fx.extra.example_trace.guards import check
 from tests.process import python
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X = torch.arange(6.0).reshape(2, 3)
 
 
-def same(one: Value, two: Value) -> bool:
+def same(one: AnyValue, two: AnyValue) -> bool:
     """Whether two results are equal, in their types, too."""
     if isinstance(one, torch.Tensor):
         return (
@@ -57,7 +57,9 @@ def same(one: Value, two: Value) -> bool:
     return bool(one == two)
 
 
-def right(program: Value, gm: Value, *args: Value, **kwargs: Value) -> bool:
+def right(
+    program: AnyValue, gm: AnyValue, *args: AnyValue, **kwargs: AnyValue
+) -> bool:
     """Whether a graph does what the program does, to its inputs, too."""
     given, others = copy.deepcopy((args, kwargs)), copy.deepcopy((args, kwargs))
     want = program(*given[0], **given[1])
@@ -65,7 +67,7 @@ def right(program: Value, gm: Value, *args: Value, **kwargs: Value) -> bool:
     return same(want, got) and same(given, others)
 
 
-def refused(gm: Value, *args: Value, **kwargs: Value) -> str:
+def refused(gm: AnyValue, *args: AnyValue, **kwargs: AnyValue) -> str:
     """What a guard says of a call that it refuses."""
     with pytest.raises((fx.GuardError, AssertionError)) as raised:
         gm(*copy.deepcopy(args), **kwargs)
@@ -88,8 +90,8 @@ class Net(nn.Module):
         self.register_buffer("places", torch.arange(10.0))
 
     def forward(
-        self, x: torch.Tensor, mask: Value = None, *, scale: int = 2
-    ) -> dict[str, Value]:
+        self, x: torch.Tensor, mask: AnyValue = None, *, scale: int = 2
+    ) -> dict[str, AnyValue]:
         """Whatever."""
         batch, length = x.shape[:2]
         y = self.linear(x) * self.weight
@@ -189,7 +191,7 @@ def test_what_the_program_assigns_is_told_and_put_back() -> None:
     class Keeps(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.last: Value = None
+            self.last: AnyValue = None
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             """Keep the input."""
@@ -256,7 +258,7 @@ def test_hooks_of_modules_run() -> None:
     ],
 )
 def test_sizes_are_free_or_guarded(
-    program: Callable[[torch.Tensor], Value],
+    program: Callable[[torch.Tensor], AnyValue],
     others: list[tuple[int, int]],
     not_these: list[tuple[int, int]],
 ) -> None:
@@ -294,7 +296,7 @@ def test_sums_of_two_inputs_need_equal_sizes() -> None:
 
 
 def test_dynamic_says_which_sizes_may_vary() -> None:
-    def program(x: torch.Tensor, more: Value) -> Value:
+    def program(x: torch.Tensor, more: AnyValue) -> AnyValue:
         return x * 2 + more["y"].sum()
 
     given = X, {"y": torch.ones(4)}
@@ -347,7 +349,7 @@ def test_dynamic_says_which_sizes_may_vary() -> None:
     ],
 )
 def test_other_inputs_are_refused(
-    program: Callable[[Value], Value], given: Value, not_this: Value
+    program: Callable[[AnyValue], AnyValue], given: AnyValue, not_this: AnyValue
 ) -> None:
     gm = fx.trace(program, given)
     assert right(program, gm, given)
@@ -442,7 +444,7 @@ class Router:
         lambda x: x * 2 if torch.equal(x, x) else x,
     ],
 )
-def test_values_are_refused(program: Callable[[Value], Value]) -> None:
+def test_values_are_refused(program: Callable[[AnyValue], AnyValue]) -> None:
     with pytest.raises(fx.TraceError, match="values of a tensor") as raised:
         fx.trace(program, X)
     assert "torch.where" in str(raised.value)
@@ -453,7 +455,7 @@ def test_the_error_names_the_leaf_to_pass() -> None:
     name = f"{__name__}.positive"
     with pytest.raises(fx.TraceError, match=name):
         fx.trace(lambda x: positive(x) + 1, X)
-    given: list[Value] = [name, positive]
+    given: list[AnyValue] = [name, positive]
     for leaf in given:
         gm = fx.trace(lambda x: positive(x) + 1, X, leaves=[leaf])
         names = [node.name for node in gm.graph.nodes]
@@ -547,12 +549,16 @@ def test_numbers_of_python_are_not_drawn_once() -> None:
 
 def test_parameters_of_all_kinds() -> None:
     def program(
-        x: Value, y: Value = 2, *rest: Value, scale: Value = 3, **more: Value
-    ) -> Value:
+        x: AnyValue,
+        y: AnyValue = 2,
+        *rest: AnyValue,
+        scale: AnyValue = 3,
+        **more: AnyValue,
+    ) -> AnyValue:
         return x * y * scale + sum(rest) + sum(more.values())
 
     gm = fx.trace(program, X, X + 1, X, scale=4, z=X)
-    given: dict[str, Value] = {"scale": 4, "z": X}
+    given: dict[str, AnyValue] = {"scale": 4, "z": X}
     assert same(gm(X, X + 1, X, **given), program(X, X + 1, X, **given))
     with pytest.raises(fx.GuardError, match="scale"):
         gm(X, X + 1, X, z=X)
@@ -566,7 +572,7 @@ def test_parameters_of_all_kinds() -> None:
 def test_a_tensor_as_default_is_the_default() -> None:
     default = torch.full((3,), 2.0)
 
-    def program(x: Value, m: Value = default) -> Value:
+    def program(x: AnyValue, m: AnyValue = default) -> AnyValue:
         return x * m
 
     gm = fx.trace(program, X)
@@ -580,7 +586,9 @@ EMPTY: dict[str, int] = {}
 
 
 def test_defaults_are_not_counted_among_the_containers() -> None:
-    def program(x: Value, options: Value = EMPTY, held: Value = None) -> Value:
+    def program(
+        x: AnyValue, options: AnyValue = EMPTY, held: AnyValue = None
+    ) -> AnyValue:
         held.append(x)
         return options.get("k", 2) * x
 
@@ -592,7 +600,7 @@ def test_defaults_are_not_counted_among_the_containers() -> None:
 
 
 def test_operators_that_want_plain_numbers() -> None:
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         causal = bool(x.dim()) and x.shape[-2] > 1
         return F.scaled_dot_product_attention(x, x, x, is_causal=causal)
 
@@ -621,9 +629,9 @@ def test_functions_without_a_signature() -> None:
 
 
 def test_decorated_programs() -> None:
-    def decorated(f: Callable[..., Value]) -> Callable[..., Value]:
+    def decorated(f: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
         @functools.wraps(f)
-        def inner(*args: Value, **kwargs: Value) -> Value:
+        def inner(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
             return f(*args, **kwargs)
 
         return inner
@@ -658,8 +666,8 @@ class Slots:
 
 
 @pytest.mark.parametrize("kind", [Pair, Record, Slots])
-def test_structures_go_in_and_out(kind: Value) -> None:
-    def program(pair: Value) -> Value:
+def test_structures_go_in_and_out(kind: AnyValue) -> None:
+    def program(pair: AnyValue) -> AnyValue:
         return kind(pair.left * pair.right, pair.right)
 
     gm = fx.trace(program, kind(X, 2))
@@ -682,10 +690,10 @@ class Cache:
 
 
 def test_a_cache_among_the_inputs_is_updated() -> None:
-    def program(x: torch.Tensor, cache: Cache) -> Value:
+    def program(x: torch.Tensor, cache: Cache) -> AnyValue:
         return cache.update(x)
 
-    def returning(x: torch.Tensor, cache: Cache) -> Value:
+    def returning(x: torch.Tensor, cache: Cache) -> AnyValue:
         return cache.update(x), cache
 
     for each in (program, returning):
@@ -707,7 +715,7 @@ def decided(x: torch.Tensor, cache: Cache) -> torch.Tensor:
 
 
 def test_a_leaf_may_take_an_object() -> None:
-    def program(x: torch.Tensor, cache: Cache) -> Value:
+    def program(x: torch.Tensor, cache: Cache) -> AnyValue:
         return cache.update(x + 1) * 2, cache.held[0]
 
     for leaf in (Cache.update, f"{__name__}.Cache.update"):
@@ -717,7 +725,7 @@ def test_a_leaf_may_take_an_object() -> None:
         assert right(program, gm, torch.ones(4, 3), Cache(torch.zeros(5, 3)))
         assert right(program, pickle.loads(pickle.dumps(gm)), X, Cache(X + 1))
 
-    def values(x: torch.Tensor, cache: Cache) -> Value:
+    def values(x: torch.Tensor, cache: Cache) -> AnyValue:
         return decided(x, cache)
 
     gm = fx.trace(values, X, Cache(X + 1), leaves=[decided])
@@ -726,7 +734,9 @@ def test_a_leaf_may_take_an_object() -> None:
 
 
 def test_containers_among_the_inputs_are_updated() -> None:
-    def program(x: torch.Tensor, held: Value, named: Value) -> torch.Tensor:
+    def program(
+        x: torch.Tensor, held: AnyValue, named: AnyValue
+    ) -> torch.Tensor:
         held.append(x * 2)
         named["new"] = named.pop("old") + 1
         return x
@@ -738,7 +748,7 @@ def test_containers_among_the_inputs_are_updated() -> None:
 def test_results_of_many_kinds() -> None:
     weight = nn.Parameter(torch.ones(3))
 
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         rows = [x, x]
         return rows, rows, x, weight, torch.float32, None, slice(1, 2)
 
@@ -753,7 +763,7 @@ def test_results_of_many_kinds() -> None:
 
 
 def test_writes_and_views() -> None:
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         y = x[0]
         y += 1
         x[1] = 0
@@ -782,7 +792,7 @@ def test_a_constant_is_not_written() -> None:
 # -- blocks --------------------------------------------------------------------
 
 
-def blocks(x: torch.Tensor) -> Value:
+def blocks(x: torch.Tensor) -> AnyValue:
     """Gradients are switched in many ways."""
     with torch.no_grad():
         y = x * 2
@@ -829,7 +839,7 @@ def test_a_trace_in_inference_mode() -> None:
 
 
 def test_autocast_and_inference_mode() -> None:
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             y = x @ x.t()
         with torch.inference_mode():
@@ -852,11 +862,11 @@ class Checkpointed(nn.Module):
         self.weight = nn.Parameter(torch.randn(3))
         self.linear = nn.Linear(3, 3)
 
-    def block(self, x: torch.Tensor, k: int = 1) -> Value:
+    def block(self, x: torch.Tensor, k: int = 1) -> AnyValue:
         """A method, with a number in its result."""
         return torch.sin(self.linear(x) * self.weight) * k, x.shape[0] * 2
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         """Call both."""
         length = x.shape[0]
         y, n = checkpoint(self.block, x, k=3, use_reentrant=False)
@@ -877,7 +887,7 @@ def test_checkpointed_blocks_are_modules() -> None:
     for program in (net, gm):
         kept: list[torch.Tensor] = []
 
-        def keep(t: torch.Tensor, kept: list[torch.Tensor] = kept) -> Value:
+        def keep(t: torch.Tensor, kept: list[torch.Tensor] = kept) -> AnyValue:
             kept.append(t)
             return t
 
@@ -894,10 +904,10 @@ def test_checkpointed_blocks_are_modules() -> None:
 
 
 def test_functions_of_functions() -> None:
-    def masked(x: torch.Tensor) -> Value:
+    def masked(x: torch.Tensor) -> AnyValue:
         rows, columns = torch.arange(x.shape[0]), torch.arange(x.shape[1])
 
-        def one(row: Value, column: Value) -> Value:
+        def one(row: AnyValue, column: AnyValue) -> AnyValue:
             return (column <= row) & (row >= 0)
 
         by_column = torch.vmap(one, in_dims=(None, 0))
@@ -905,7 +915,7 @@ def test_functions_of_functions() -> None:
 
     assert right(masked, fx.trace(masked, X), torch.ones(4, 5))
 
-    def rows(x: torch.Tensor) -> Value:
+    def rows(x: torch.Tensor) -> AnyValue:
         return torch.vmap(lambda row: row * 2 + x.sum() * x.shape[0])(x)
 
     gm = fx.trace(rows, X)
@@ -914,7 +924,7 @@ def test_functions_of_functions() -> None:
 
 
 def test_the_branches_of_cond_are_kept() -> None:
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         pred, branches = x.sum() > 0, (lambda v: v * 2 + x, lambda v: v * 3)
         return torch.cond(pred, *branches, (x,))
 
@@ -934,12 +944,12 @@ class Hundred(torch.autograd.Function):
     """Has a backward of its own."""
 
     @staticmethod
-    def forward(ctx: Value, x: Value) -> Value:
+    def forward(ctx: AnyValue, x: AnyValue) -> AnyValue:
         """Twice."""
         return x * 2
 
     @staticmethod
-    def backward(ctx: Value, grad: Value) -> Value:
+    def backward(ctx: AnyValue, grad: AnyValue) -> AnyValue:
         """Not twice."""
         return grad * 100
 
@@ -949,18 +959,18 @@ def _scripted(x: torch.Tensor) -> torch.Tensor:
     return x * 2 + 1
 
 
-scripted: Value = torch.jit.script(_scripted)
+scripted: AnyValue = torch.jit.script(_scripted)
 
 
 def _compiled(x: torch.Tensor) -> torch.Tensor:
     return x * 3
 
 
-compiled: Value = torch.compile(_compiled)
+compiled: AnyValue = torch.compile(_compiled)
 
 
 def test_helpers_that_are_not_python() -> None:
-    apply: Value = Hundred.apply
+    apply: AnyValue = Hundred.apply
     gm = fx.trace(lambda x: apply(x) + 1, X)
     x = X.clone().requires_grad_()
     (grad,) = torch.autograd.grad(gm(x).sum(), x)
@@ -999,7 +1009,7 @@ def test_what_cannot_be_seen_is_refused() -> None:
 # -- where guards go -----------------------------------------------------------
 
 
-def guarded() -> tuple[Value, Value]:
+def guarded() -> tuple[AnyValue, AnyValue]:
     """A graph with nested inputs, and what refuses it."""
     gm = fx.trace(
         lambda x, more: {"y": x * more[0]} if len(x) > 1 else x, X, [X + 1]
@@ -1017,7 +1027,7 @@ def guarded() -> tuple[Value, Value]:
         lambda gm: fx.GraphModule(gm, copy.deepcopy(gm.graph)),
     ],
 )
-def test_guards_survive(change: Callable[[Value], Value]) -> None:
+def test_guards_survive(change: Callable[[AnyValue], AnyValue]) -> None:
     gm, other = guarded()
     new = change(gm)
     assert same(new(X, [X + 1]), {"y": X * (X + 1)})
@@ -1034,7 +1044,7 @@ def test_guards_survive_a_rewrite() -> None:
 
 def test_an_interpreter_checks() -> None:
     gm, other = guarded()
-    ways: list[Callable[..., Value]] = [
+    ways: list[Callable[..., AnyValue]] = [
         lambda x, more: fx.Interpreter(gm).run(x, more),
         lambda x, more: fx.Interpreter(gm).run(x=x, more_0=more[0]),
         lambda x, more: fx.Interpreter(gm).boxed_run([x, more[0]]),
@@ -1061,7 +1071,7 @@ def test_guards_go_to_torch_and_back() -> None:
 
 
 def test_blocks_and_late_checks_are_saved(tmp_path: Path) -> None:
-    def program(x: torch.Tensor) -> Value:
+    def program(x: torch.Tensor) -> AnyValue:
         with torch.no_grad(), torch.autocast("cpu"):
             y = x @ x.t()
         with torch.inference_mode():
@@ -1123,7 +1133,7 @@ def test_the_graph_is_compiled_by_torch() -> None:
 
 def test_other_threads_run_as_ever() -> None:
     started, done = threading.Event(), threading.Event()
-    results: list[Value] = []
+    results: list[AnyValue] = []
 
     def program(x: torch.Tensor) -> torch.Tensor:
         started.set()
@@ -1188,7 +1198,7 @@ assert sys.version_info >= (3, 11)
     ("kinds", "is_number"),
     [(int, True), ((str, int), True), (float, False), (torch.Tensor, False)],
 )
-def test_a_size_is_an_int_to_who_asks(kinds: Value, is_number: bool) -> None:
+def test_a_size_is_an_int_to_who_asks(kinds: AnyValue, is_number: bool) -> None:
     """Under a trace it is a SymInt, and the graph is for ints."""
     isinstance_before = isinstance
 
@@ -1196,7 +1206,7 @@ def test_a_size_is_an_int_to_who_asks(kinds: Value, is_number: bool) -> None:
         return x * 2 if isinstance(x.shape[0], kinds) else x * 3
 
     def half(x: torch.Tensor) -> torch.Tensor:
-        part: Value = x.shape[0] / 2
+        part: AnyValue = x.shape[0] / 2
         return x * 2 if isinstance(part, float) else x * 3
 
     x = torch.ones(4)
@@ -1221,7 +1231,7 @@ def test_who_asks_for_grad_fn_asks_whether_there_is_one() -> None:
 
 
 def test_an_example_has_its_attributes_and_is_a_parameter() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         if isinstance(x, nn.Parameter):
             return x + 1
         return x * x.mine if hasattr(x, "mine") else x - 1

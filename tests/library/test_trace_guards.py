@@ -16,7 +16,7 @@ from fx.experimental.optimization import fuse
 from fx.passes.dialect.common.cse_pass import CSEPass
 from fx.passes.reinplace import reinplace
 from fx.passes.split_module import split_module
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -37,20 +37,20 @@ class Small(nn.Module):
         return torch.relu(z + z.relu() + z.relu() + fixed.sum())
 
 
-def parts(gm: Value, root: nn.Module) -> Value:
+def parts(gm: AnyValue, root: nn.Module) -> AnyValue:
     """In two parts, the second after the norm."""
     late = {"relu", "add_1", "add_2", "add_3", "relu_1", "relu_2"}
     return split_module(gm, root, lambda n: int(n.name in late))
 
 
-def merged(gm: Value) -> Value:
+def merged(gm: AnyValue) -> AnyValue:
     """Equal calls merged."""
     done = CSEPass()(gm)
     assert done is not None
     return done.graph_module
 
 
-PASSES: list[Value] = [
+PASSES: list[AnyValue] = [
     lambda gm, root, x: fuse(gm),
     lambda gm, root, x: merged(gm),
     lambda gm, root, x: const_fold.split_const_subgraphs(gm),
@@ -61,7 +61,9 @@ PASSES: list[Value] = [
 
 
 @pytest.mark.parametrize("change", PASSES)
-def test_passes_keep_guards_and_do_what_they_do_without(change: Value) -> None:
+def test_passes_keep_guards_and_do_what_they_do_without(
+    change: AnyValue,
+) -> None:
     root, x = Small().eval(), torch.randn(2, 3, 5, 5)
     gm = fx.trace(root, x)
     bare = fx.trace(root, x)
@@ -125,8 +127,8 @@ def test_placeholders_of_nested_inputs_stay_in_order() -> None:
 class Two(NamedTuple):
     """Two results."""
 
-    a: Value
-    b: Value
+    a: AnyValue
+    b: AnyValue
 
 
 def test_outputs_are_set() -> None:
@@ -149,7 +151,7 @@ def test_outputs_are_set() -> None:
 
 def test_an_option_that_is_left_out_is_not_the_traced_one() -> None:
     gm = fx.trace(lambda x, flag=True: x if flag else x + 1, X, flag=False)
-    acts: list[Callable[[], Value]] = [
+    acts: list[Callable[[], AnyValue]] = [
         lambda: fx.Interpreter(gm).run(x=X),
         lambda: fx.Interpreter(gm).boxed_run([X]),
         lambda: fx.Interpreter(gm).run(X),
@@ -175,7 +177,7 @@ def test_a_traced_pattern_and_replacement() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_trace_is_compiled_whole_and_exported() -> None:
     gm = fx.trace(lambda x: {"y": x + 1 if x.shape[0] > 1 else x}, X)
-    ways: list[Callable[..., Value]] = [
+    ways: list[Callable[..., AnyValue]] = [
         torch.compile(gm, backend="eager", fullgraph=True),
         torch.export.export(gm, (X,), strict=False).module(),
     ]

@@ -13,7 +13,7 @@ from torch.nn.utils import parametrizations
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X: Final = torch.ones(2, 3)
 
@@ -21,7 +21,7 @@ X: Final = torch.ones(2, 3)
 class Net(nn.Module):
     """A layer, and a program that may change it."""
 
-    def __init__(self, program: Callable[..., Value]) -> None:
+    def __init__(self, program: Callable[..., AnyValue]) -> None:
         """Make it of a program of the module and its input."""
         super().__init__()
         self.layer = nn.Linear(3, 3)
@@ -29,18 +29,18 @@ class Net(nn.Module):
         self.norm = parametrizations.weight_norm(nn.Linear(3, 3))
         self.program = program
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         """Run the program."""
         return self.program(self, x)
 
 
-def with_weight(net: Net, x: torch.Tensor) -> Value:
+def with_weight(net: Net, x: torch.Tensor) -> AnyValue:
     """Call a layer with a weight that is computed."""
     given = {"weight": x.new_ones(3, 3) * x.sum()}
     return torch.func.functional_call(net.layer, given, (x,))
 
 
-def in_evaluation(net: Net, x: torch.Tensor) -> Value:
+def in_evaluation(net: Net, x: torch.Tensor) -> AnyValue:
     """Call a dropout that is switched off meanwhile."""
     net.drop.eval()
     y = net.drop(x)
@@ -48,7 +48,7 @@ def in_evaluation(net: Net, x: torch.Tensor) -> Value:
     return y
 
 
-def with_setting(net: Net, x: torch.Tensor) -> Value:
+def with_setting(net: Net, x: torch.Tensor) -> AnyValue:
     """Call a dropout with another probability."""
     net.drop.p, before = 0.0, net.drop.p
     y = net.drop(x)
@@ -65,7 +65,7 @@ def calls(gm: fx.GraphModule) -> list[str]:
 @pytest.mark.parametrize("program", [with_weight, in_evaluation, with_setting])
 @pytest.mark.parametrize("check", [True, False])
 def test_a_changed_leaf_is_traced_through(
-    program: Callable[..., Value], check: bool
+    program: Callable[..., AnyValue], check: bool
 ) -> None:
     net = Net(program)
     gm = fx.trace(net, X, check=check)
@@ -82,10 +82,10 @@ def test_what_a_leaf_changes_itself_does_not_count() -> None:
 
 def test_a_backward_hook_goes_on_running() -> None:
     net = nn.Sequential(Net(lambda net, x: net.layer(x)))
-    hooked: Value = net[0]
+    hooked: AnyValue = net[0]
     hooked.register_full_backward_hook(lambda m, i, o: (i[0] * 10,))
     gm = fx.trace(net, X)
-    grads: list[Value] = []
+    grads: list[AnyValue] = []
     for module in (net, gm):
         x = X.clone().requires_grad_()
         module(x).sum().backward()
@@ -104,7 +104,7 @@ def test_a_changed_module_that_stays_whole_is_refused() -> None:
         fx.trace(net, X)
 
 
-def leaf(x: torch.Tensor) -> Value:
+def leaf(x: torch.Tensor) -> AnyValue:
     """Give a result that is nested by the values of an input."""
     return (x, None) if x.sum() > 0 else {"a": (x, x + 1)}
 
@@ -127,8 +127,8 @@ IDENTICAL: Final = (
 
 
 @pytest.mark.parametrize("program", IDENTICAL)
-def test_calls_that_give_back_their_input(program: Value) -> None:
-    def asks(x: torch.Tensor) -> Value:
+def test_calls_that_give_back_their_input(program: AnyValue) -> None:
+    def asks(x: torch.Tensor) -> AnyValue:
         one, two = program(x)
         return two * 2 if one is two else two + 1
 

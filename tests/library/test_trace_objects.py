@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X = torch.ones(3)
 
@@ -26,10 +26,10 @@ X = torch.ones(3)
 class Box:
     """Has attributes."""
 
-    def __init__(self, **given: Value) -> None:
+    def __init__(self, **given: AnyValue) -> None:
         vars(self).update(given)
 
-    def get(self, x: Value) -> Value:
+    def get(self, x: AnyValue) -> AnyValue:
         """A tensor of it, and one more."""
         return self.x + x  # type: ignore[attr-defined]
 
@@ -39,15 +39,15 @@ class Slots:
 
     __slots__ = ("x", "y")
 
-    def __init__(self, x: Value) -> None:
+    def __init__(self, x: AnyValue) -> None:
         self.x = x
 
 
-class Output(OrderedDict[str, Value]):
+class Output(OrderedDict[str, AnyValue]):
     """As transformers has it, registered with pytree."""
 
 
-class Own(dict[str, Value]):
+class Own(dict[str, AnyValue]):
     """Is not registered."""
 
 
@@ -58,11 +58,11 @@ torch.utils._pytree.register_pytree_node(
 )
 
 
-def first(o: Value) -> Value:
+def first(o: AnyValue) -> AnyValue:
     """Twice the first tensor in a value."""
     if callable(o):
         return o(X) * 2
-    x: Value = o.x if hasattr(o, "x") else o["x"]
+    x: AnyValue = o.x if hasattr(o, "x") else o["x"]
     return x * 2
 
 
@@ -82,12 +82,12 @@ def first(o: Value) -> Value:
         ),
         (lambda: UserDict(x=X), lambda o: o.data.update(y=1)),
         (lambda: OrderedDict(x=X, y=1), lambda o: o.move_to_end("x")),
-        (lambda: defaultdict[str, Value](int, x=X), lambda o: o.update(y=1)),
+        (lambda: defaultdict[str, AnyValue](int, x=X), lambda o: o.update(y=1)),
         (lambda: Output(x=X), lambda o: o.update(y=1)),
     ],
 )
 def test_a_change_in_place_is_noticed(
-    make: Callable[[], Value], change: Callable[[Value], Value]
+    make: Callable[[], AnyValue], change: Callable[[AnyValue], AnyValue]
 ) -> None:
     example = make()
     gm = fx.trace(first, example)
@@ -108,7 +108,9 @@ def test_a_change_in_place_is_noticed(
         *((range(0, 0), range(1, 0)), (object(), object()), (len, abs)),
     ],
 )
-def test_constants_are_equal_if_nobody_can_tell(one: Value, two: Value) -> None:
+def test_constants_are_equal_if_nobody_can_tell(
+    one: AnyValue, two: AnyValue
+) -> None:
     gm = fx.trace(lambda x, o: x * 2, X, one)
     assert torch.equal(copy.deepcopy(gm)(X, one), X * 2)
     with pytest.raises(fx.GuardError):
@@ -120,7 +122,7 @@ def test_constants_are_equal_if_nobody_can_tell(one: Value, two: Value) -> None:
 class Makes(Box):
     """Makes objects in a way of its own."""
 
-    def __new__(cls, **given: Value) -> Value:
+    def __new__(cls, **given: AnyValue) -> AnyValue:
         return object.__new__(cls)
 
 
@@ -132,7 +134,7 @@ class Makes(Box):
         *(ValueError(1), types.MappingProxyType({"x": X})),
     ],
 )
-def test_what_is_not_taken_apart_is_refused(value: Value) -> None:
+def test_what_is_not_taken_apart_is_refused(value: AnyValue) -> None:
     with pytest.raises(fx.TraceError, match=r"the input o\.y is a \w+, which"):
         fx.trace(lambda x, o: x * 2, X, Box(y=value))
     gm = fx.trace(lambda x, o=value: x * 2, X)  # but a default is
@@ -161,7 +163,7 @@ class Weighted(nn.Module):
         super().__init__()
         self.w = nn.Parameter(X.clone())
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The parameter itself, alone and in a container."""
         return self.w, [self.w + x, self.w]
 
@@ -188,13 +190,15 @@ def test_results_keep_their_classes() -> None:
         *(lambda x: nn.Parameter(x * 2), lambda x: [map(torch.relu, [x])]),
     ],
 )
-def test_results_that_no_graph_makes_are_refused(program: Value) -> None:
+def test_results_that_no_graph_makes_are_refused(program: AnyValue) -> None:
     with pytest.raises(fx.TraceError, match="the result"):
         fx.trace(program, X)
 
 
 def test_containers_of_each_kind_are_updated() -> None:
-    def program(x: Value, dq: Value, dd: Value, s: Value, o: Value) -> Value:
+    def program(
+        x: AnyValue, dq: AnyValue, dd: AnyValue, s: AnyValue, o: AnyValue
+    ) -> AnyValue:
         dq.append(x * 2)
         dd["b"].append(x)
         dd.default_factory = None
@@ -203,7 +207,7 @@ def test_containers_of_each_kind_are_updated() -> None:
         del o.x
         return x
 
-    def given() -> list[Value]:
+    def given() -> list[AnyValue]:
         return [deque([X], 1), defaultdict(list), {1}, Slots(X)]
 
     gm = fx.trace(program, X, *given())
@@ -220,7 +224,7 @@ def test_containers_of_each_kind_are_updated() -> None:
         fx.trace(lambda x, d: d.update(k={x}), X, {})
 
 
-def kept(x: Value, o: Value) -> Value:
+def kept(x: AnyValue, o: AnyValue) -> AnyValue:
     """Is a leaf that may change what it is given."""
     if isinstance(o, list):
         o.append(1)
@@ -235,7 +239,7 @@ def test_a_leaf_is_given_what_the_program_gives() -> None:
 
 
 def test_a_packed_sequence_is_taken_apart() -> None:
-    def program(packed: PackedSequence) -> Value:
+    def program(packed: PackedSequence) -> AnyValue:
         return packed.data * 2
 
     given = nn.utils.rnn.pack_sequence([torch.ones(3, 2), torch.ones(2, 2)])
@@ -246,7 +250,9 @@ def test_a_packed_sequence_is_taken_apart() -> None:
 
 
 def test_defaults_and_containers_are_saved(tmp_path: Path) -> None:
-    def program(x: Value, o: Value, options: Value = (1, [2])) -> Value:
+    def program(
+        x: AnyValue, o: AnyValue, options: AnyValue = (1, [2])
+    ) -> AnyValue:
         return x * o["k"][0].start, OrderedDict(a=x + options[0])
 
     given = {"k": [slice(2, 3)], -0.0: frozenset([True])}

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X = torch.ones(2, 3)
 
@@ -36,20 +36,22 @@ class Asks(nn.Module):
         return y * y.shape[1] if y.dtype == torch.float32 else y
 
 
-def in_autocast(program: Value, dtype: torch.dtype = torch.bfloat16) -> Value:
+def in_autocast(
+    program: AnyValue, dtype: torch.dtype = torch.bfloat16
+) -> AnyValue:
     """What a program gives in autocast."""
     with torch.autocast("cpu", dtype=dtype):
         return program(X)
 
 
-def refused(gm: Value, *inputs: Value) -> str:
+def refused(gm: AnyValue, *inputs: AnyValue) -> str:
     """Why a graph refuses a call."""
     with pytest.raises(fx.GuardError) as raised:
         gm(*inputs)
     return str(raised.value)
 
 
-def copies(gm: Value) -> list[Value]:
+def copies(gm: AnyValue) -> list[AnyValue]:
     """Other ways in which a graph is kept."""
     for_torch = fx.to_torch(copy.deepcopy(gm))
     for_torch.graph.eliminate_dead_code()
@@ -98,9 +100,9 @@ def test_a_replaced_child_is_noticed_by_its_result() -> None:
     ],
 )
 def test_a_dtype_is_guarded_by_whatever_name_it_is_asked(
-    ask: Callable[[Value], bool],
+    ask: Callable[[AnyValue], bool],
 ) -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         y = x @ x.T
         return y * 2 if ask(y) else y * 3
 
@@ -148,9 +150,9 @@ def test_what_nobody_asked_is_not_compared() -> None:
 )
 @pytest.mark.filterwarnings("ignore:Anomaly")
 def test_a_mode_is_guarded_by_whatever_name_it_is_asked(
-    ask: Callable[[], Value], mode: Callable[[], Value]
+    ask: Callable[[], AnyValue], mode: Callable[[], AnyValue]
 ) -> None:
-    here: dict[str, Value] = {"ask": ask, "__name__": "somebodys"}
+    here: dict[str, AnyValue] = {"ask": ask, "__name__": "somebodys"}
     exec("def forward(x):\n    return x * 2 if ask() else x", here)
     forward = here["forward"]
     if ask in (grads, torch.is_anomaly_enabled):  # by names of this module
@@ -174,7 +176,9 @@ def by_anomaly(x: torch.Tensor) -> torch.Tensor:
 class Setting:
     """A block in which a setting of torch is another one."""
 
-    def __init__(self, change: Value, value: Value, before: Value) -> None:
+    def __init__(
+        self, change: AnyValue, value: AnyValue, before: AnyValue
+    ) -> None:
         self.change, self.value, self.before = change, value, before
 
     def __enter__(self) -> None:
@@ -185,7 +189,7 @@ class Setting:
 
 
 def test_a_mode_that_a_block_decides_is_asked_in_the_graph() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         with torch.no_grad():
             return x * (2 if torch.is_grad_enabled() else 3)
 
@@ -211,7 +215,7 @@ def test_questions_in_a_function_for_torch_are_asked_outside() -> None:
 
 
 def test_a_question_is_asked_once() -> None:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         y = torch.relu(x)
         return y.to(y.dtype) + torch.zeros(3, dtype=y.dtype, device=y.device)
 
@@ -219,33 +223,33 @@ def test_a_question_is_asked_once() -> None:
     assert [name[:8] for name in names].count("answered") == 2
 
 
-def swallowing() -> list[Callable[[Value], Value]]:
+def swallowing() -> list[Callable[[AnyValue], AnyValue]]:
     """Programs that go on after what a trace refuses."""
 
-    def bare(x: Value) -> Value:
+    def bare(x: AnyValue) -> AnyValue:
         try:
             return x * 2 if x.sum() > 0 else x
         except:  # noqa: E722
             return x
 
-    def suppressed(x: Value) -> Value:
+    def suppressed(x: AnyValue) -> AnyValue:
         with suppress(Exception):
             return x.tolist()
         return x
 
-    def finally_returns(x: Value) -> Value:
+    def finally_returns(x: AnyValue) -> AnyValue:
         try:
             x = x * x.sum().item()
         finally:
             return x  # noqa: B012
 
-    def raises_another(x: Value) -> Value:
+    def raises_another(x: AnyValue) -> AnyValue:
         try:
             return x[x > 0]
         except Exception:
             raise KeyError("x") from None
 
-    def broadcasts(x: Value) -> Value:
+    def broadcasts(x: AnyValue) -> AnyValue:
         try:
             return x + x.t()
         except RuntimeError:
@@ -255,13 +259,13 @@ def swallowing() -> list[Callable[[Value], Value]]:
 
 
 @pytest.mark.parametrize("program", swallowing(), ids=lambda f: f.__name__)
-def test_a_refusal_cannot_be_swallowed(program: Value) -> None:
+def test_a_refusal_cannot_be_swallowed(program: AnyValue) -> None:
     with pytest.raises(fx.TraceError, match="test_trace_questions"):
         fx.trace(program, X)
 
 
 def test_an_error_that_is_sure_to_come_may_be_caught() -> None:
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         try:
             return x + x.t()
         except RuntimeError:
@@ -281,7 +285,9 @@ def test_an_error_that_is_sure_to_come_may_be_caught() -> None:
         (torch.backends.mkldnn, "enabled"),
     ],
 )
-def test_attributes_of_backends_are_guarded(holder: Value, name: str) -> None:
+def test_attributes_of_backends_are_guarded(
+    holder: AnyValue, name: str
+) -> None:
     gm = fx.trace(lambda x: x * 2 if getattr(holder, name) else -x, X)
     loaded = pickle.loads(pickle.dumps(gm))
     unasked = fx.trace(lambda x: x * 2, X)
@@ -302,9 +308,9 @@ def test_what_a_module_has_not_is_listed() -> None:
             super().__init__()
             self.register_parameter("bias", None)
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             """With the bias, if there is one."""
-            bias: Value = self.bias
+            bias: AnyValue = self.bias
             return x * 2 if bias is None else x + bias
 
     (told,) = fx.trace(nn.Sequential(Scale()), X).guards.unchecked
@@ -315,7 +321,7 @@ def test_what_a_module_has_not_is_listed() -> None:
 def test_a_check_that_fails_leaves_the_blocks_that_are_open() -> None:
     layer = nn.Linear(2, 2)
 
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             y = layer(x)
             return y * 2 if y.dtype == torch.bfloat16 else y

@@ -15,19 +15,19 @@ from torch.nn import functional
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X: Final = torch.ones(5, 4)
 SIZES: Final = (1, 2, 3, 7, 10, 30, 101)
-TORCH: Final[Value] = torch
+TORCH: Final[AnyValue] = torch
 
 
-def squeezes(x: Value) -> Value:
+def squeezes(x: AnyValue) -> AnyValue:
     """Count the dimensions that a leaf leaves."""
     return x.squeeze()
 
 
-def first_rows(x: Value) -> Value:
+def first_rows(x: AnyValue) -> AnyValue:
     """Return as many rows as the values say, which are made up in a trace."""
     return x[: 2 if x.sum() < 0 else 3]
 
@@ -54,8 +54,8 @@ def first_rows(x: Value) -> Value:
         lambda n: n - 0.7 + 0.1 == n - 0.6,
     ],
 )
-def test_sizes_are_computed_as_python_computes(number: Value) -> None:
-    def program(x: Value) -> Value:
+def test_sizes_are_computed_as_python_computes(number: AnyValue) -> None:
+    def program(x: AnyValue) -> AnyValue:
         return x.sum() * 0 + 1, number(x.shape[0])
 
     gm = fx.trace(program, X)
@@ -88,14 +88,14 @@ def test_what_may_raise_for_other_sizes_is_guarded() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
 def test_what_may_raise_and_be_caught_is_guarded(rows: int) -> None:
-    operations: list[Value] = [
+    operations: list[AnyValue] = [
         lambda n: 6 // (n - 2),
         lambda n: pow(3, 2, n - 2),
         lambda n: 2.0 ** (500 * n),
         lambda n: float(n > 3),
     ]
 
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         results = []
         for operation in operations:
             try:
@@ -112,7 +112,7 @@ def test_what_may_raise_and_be_caught_is_guarded(rows: int) -> None:
 
 
 def test_what_raises_in_the_example_is_guarded() -> None:
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         try:
             return x * (7 % (x.shape[0] - 5))
         except ZeroDivisionError:
@@ -125,7 +125,7 @@ def test_what_raises_in_the_example_is_guarded() -> None:
 
 
 def test_sizes_that_a_leaf_has_computed_are_asked_behind_it() -> None:
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         kept = first_rows(x)
         return kept * 2 if kept.shape[0] / 2 > 1.1 else kept * math.e
 
@@ -148,8 +148,8 @@ def test_sizes_that_a_leaf_has_computed_are_asked_behind_it() -> None:
         nn.Sequential(nn.Flatten(0, 0), nn.Identity()).forward,
     ],
 )
-def test_squeeze_asks_by_whatever_name(squeeze: Value) -> None:
-    def program(x: Value) -> Value:
+def test_squeeze_asks_by_whatever_name(squeeze: AnyValue) -> None:
+    def program(x: AnyValue) -> AnyValue:
         return squeeze(x).dim() * x.sum()
 
     gm = fx.trace(program, X, leaves=[squeezes])
@@ -169,7 +169,7 @@ def test_squeeze_of_one_dimension_asks_for_that() -> None:
 
 
 def test_scale_factors_leave_sizes_free() -> None:
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         return functional.interpolate(x, scale_factor=1.7)
 
     gm = fx.trace(program, torch.ones(1, 2, 5, 5))
@@ -180,11 +180,11 @@ def test_scale_factors_leave_sizes_free() -> None:
 
 def test_sizes_of_other_environments_are_computed_as_before() -> None:
     env = ShapeEnv()
-    found: list[Value] = []
+    found: list[AnyValue] = []
 
-    def program(x: Value) -> Value:
+    def program(x: AnyValue) -> AnyValue:
         def other() -> None:
-            size: Value = env.create_unbacked_symint()
+            size: AnyValue = env.create_unbacked_symint()
             found.extend([str(size * 1.5), str(size % 3)])
             with pytest.raises(TypeError):
                 divmod(size, 2)

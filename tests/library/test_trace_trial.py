@@ -14,26 +14,26 @@ from torch import nn
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X: Final = torch.ones(3, 4)
-KEPT: Final[dict[str, Value]] = {}
-LAST: Value = None
+KEPT: Final[dict[str, AnyValue]] = {}
+LAST: AnyValue = None
 
 
-def keeps_in_default(x: Value, held: list[Value] = []) -> Value:  # noqa: B006
+def keeps_in_default(x: AnyValue, held: list[AnyValue] = []) -> AnyValue:  # noqa: B006
     """Keep an input in a default."""
     held.append(x)
     return x + 1
 
 
-def keeps_in_global(x: Value) -> Value:
+def keeps_in_global(x: AnyValue) -> AnyValue:
     """Keep a result in a dict."""
     KEPT["y"] = x + 1
     return x
 
 
-def assigns_global(x: Value) -> Value:
+def assigns_global(x: AnyValue) -> AnyValue:
     """Keep a shape in a global."""
     global LAST  # noqa: PLW0603
     LAST = x.shape
@@ -43,9 +43,9 @@ def assigns_global(x: Value) -> Value:
 class Holder:
     """An object that keeps what it is given."""
 
-    last: Value = None
+    last: AnyValue = None
 
-    def __call__(self, x: Value) -> Value:
+    def __call__(self, x: AnyValue) -> AnyValue:
         """Keep it, inside of a tuple."""
         self.last = (x * 2, 1)
         return x
@@ -64,7 +64,7 @@ HOLDER: Final = Holder()
     ],
 )
 def test_what_outlives_a_trace_is_refused_and_removed(
-    program: Value, where: str, monkeypatch: pytest.MonkeyPatch
+    program: AnyValue, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "LAST", None)
     with pytest.raises(fx.TraceError, match="which has no data") as caught:
@@ -101,7 +101,7 @@ def test_caches_lose_what_the_trace_has_put_there() -> None:
 
 
 def test_an_error_of_the_program_leaves_nothing_behind() -> None:
-    def fails(x: Value) -> Value:
+    def fails(x: AnyValue) -> AnyValue:
         KEPT["x"] = x
         raise ZeroDivisionError
 
@@ -141,7 +141,7 @@ def test_a_trial_puts_everything_back() -> None:
 def test_a_difference_is_an_error_that_says_where() -> None:
     seen: list[int] = []
 
-    def by_chance(x: torch.Tensor) -> Value:
+    def by_chance(x: torch.Tensor) -> AnyValue:
         seen.append(1)
         return {"a": x, "b": [x + (len(seen) == 1)]}
 
@@ -154,7 +154,7 @@ def test_a_difference_is_an_error_that_says_where() -> None:
 def test_gradients_are_compared() -> None:
     def hooked(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
-        hook: Value = y.register_hook
+        hook: AnyValue = y.register_hook
         if y.requires_grad and type(y) is torch.Tensor:  # not while tracing
             hook(lambda g: g * 10)
         return y
@@ -177,7 +177,7 @@ def test_a_program_that_differs_from_itself_is_said_to() -> None:
 def test_texts_are_no_guards(caplog: pytest.LogCaptureFixture) -> None:
     def tells(x: torch.Tensor) -> torch.Tensor:
         logging.getLogger("net").warning("%s %s", x.shape[0], x + 1)
-        check: Value = torch._assert
+        check: AnyValue = torch._assert
         check(x.shape[1] == 4, f"bad {x.shape} {x:}")
         return x * 2
 

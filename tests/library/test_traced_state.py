@@ -19,10 +19,10 @@ from fx.extra.watching.modes import MODES
 from fx.extra.watching.switches import PLACES
 from fx.passes.split_module import split_module
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
-def warned(root: Value) -> list[str]:
+def warned(root: AnyValue) -> list[str]:
     """What a trace warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -36,23 +36,23 @@ def warned(root: Value) -> list[str]:
 class Settings:
     """An object of the user's that a module has."""
 
-    def __init__(self, every: list[Value]) -> None:
+    def __init__(self, every: list[AnyValue]) -> None:
         self.every = every
 
 
 class Keeps(nn.Module):
     """Does something with itself, and returns its input."""
 
-    def __init__(self, keep: Callable[[Value, Value], object]) -> None:
+    def __init__(self, keep: Callable[[AnyValue, AnyValue], object]) -> None:
         super().__init__()
         self.keep = keep
         self.number = 0.0
-        self.nothing: Value = None
-        self.feats: list[Value] = [1]
-        self.cache: dict[str, Value] = {"a": 1}
-        self.deep: Value = [{"a": []}]
-        self.names: set[Value] = {"a"}
-        self.queue: deque[Value] = deque()
+        self.nothing: AnyValue = None
+        self.feats: list[AnyValue] = [1]
+        self.cache: dict[str, AnyValue] = {"a": 1}
+        self.deep: AnyValue = [{"a": []}]
+        self.names: set[AnyValue] = {"a"}
+        self.queue: deque[AnyValue] = deque()
         self.settings = Settings([])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -60,7 +60,7 @@ class Keeps(nn.Module):
         return x + 1
 
 
-KEEPS: dict[str, Callable[[Value, Value], object]] = {
+KEEPS: dict[str, Callable[[AnyValue, AnyValue], object]] = {
     "number": lambda m, x: setattr(m, "number", m.number * 0.5 + x),
     "nothing": lambda m, x: setattr(m, "nothing", x),
     "absent": lambda m, x: setattr(m, "absent", x),
@@ -103,7 +103,7 @@ def test_no_proxy_stays_on_the_module(name: str, is_child: bool) -> None:
 @pytest.mark.filterwarnings("ignore:the hash of")
 @pytest.mark.parametrize("name", KEEPS)
 def test_nor_after_a_trace_that_failed(name: str) -> None:
-    def keep(module: Value, x: Value) -> None:
+    def keep(module: AnyValue, x: AnyValue) -> None:
         KEEPS[name](module, x)
         raise ValueError("it fails")
 
@@ -118,7 +118,7 @@ class Last(nn.Module):
     """Keeps what it computes on its class, and counts its calls there."""
 
     calls = 0
-    last: Value = None
+    last: AnyValue = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         Last.calls += 1
@@ -176,11 +176,11 @@ MODE: Final = "training"
 class Asks(nn.Module):
     """Has others ask for its mode."""
 
-    def __init__(self, ask: Callable[[Value, Value], Value]) -> None:
+    def __init__(self, ask: Callable[[AnyValue, AnyValue], AnyValue]) -> None:
         super().__init__()
         self.ask = ask
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         return self.ask(self, x)
 
 
@@ -267,12 +267,12 @@ def test_hooks_of_a_leaf_run_as_ever() -> None:
 
 
 class Bag(metaclass=fx.ProxyableClassMeta):
-    def __init__(self, *items: Value) -> None:
+    def __init__(self, *items: AnyValue) -> None:
         self.items = [*items]
 
 
 def test_an_object_that_was_filled_with_proxies_is_refused() -> None:
-    def filled(x: Value) -> Bag:
+    def filled(x: AnyValue) -> Bag:
         bag = Bag()
         bag.items.append(x)
         return bag
@@ -288,7 +288,7 @@ def test_a_switch_is_warned_of_where_the_user_calls_it() -> None:
         with torch.autograd.graph.save_on_cpu():
             return x * x
 
-    def again(x: torch.Tensor) -> Value:
+    def again(x: torch.Tensor) -> AnyValue:
         return torch.utils.checkpoint.checkpoint(
             torch.sin, x, use_reentrant=False
         )
@@ -323,7 +323,7 @@ def test_the_stacks_of_inputs_and_output_are_the_users() -> None:
 # -- errors -----------------------------
 
 
-ADVICE: dict[str, tuple[Callable[[Value], object], str]] = {
+ADVICE: dict[str, tuple[Callable[[AnyValue], object], str]] = {
     "range": (lambda x: list(range(x.shape[0])), "A loop over range(n)"),
     "int": (lambda x: int(x.sum()), "needs a number"),
     "round": (lambda x: round(x.shape[0]), "needs a number"),
@@ -375,7 +375,7 @@ def test_the_limits_of_an_unknown_dtype_are_refused(kind: str) -> None:
     assert getattr(torch, kind) is limits
 
 
-def places_in_torch() -> list[tuple[Value, str]]:
+def places_in_torch() -> list[tuple[AnyValue, str]]:
     """Where a trace replaces functions of torch: a namespace and a name."""
     found = [(vars(torch), "finfo"), (vars(torch), "iinfo")]
     for holder, names in (*PLACES, *MODES):
@@ -388,7 +388,7 @@ def places_in_torch() -> list[tuple[Value, str]]:
 def test_what_a_library_has_put_over_a_function_of_torch_is_called() -> None:
     """As the tracer of transformers does, which records `torch.finfo`."""
     for holder, name in places_in_torch():
-        called: list[Value] = []
+        called: list[AnyValue] = []
 
         def calls(x: torch.Tensor) -> torch.Tensor:
             holder[name](x.dtype)  # noqa: B023
@@ -430,7 +430,7 @@ def test_an_assignment_to_an_item_gets_both() -> None:
 
 
 def test_the_advice_works() -> None:
-    def advised(x: torch.Tensor) -> Value:
+    def advised(x: torch.Tensor) -> AnyValue:
         n = x.shape[0]
         y = x + 1
         y[0].copy_(x[1])

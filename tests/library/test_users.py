@@ -37,12 +37,12 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
-PACKAGE: Final[Value] = torch.package
-JIT: Final[Value] = torch.jit
-PRUNE: Final[Value] = prune
-DISTRIBUTED: Final[Value] = torch.distributed
+PACKAGE: Final[AnyValue] = torch.package
+JIT: Final[AnyValue] = torch.jit
+PRUNE: Final[AnyValue] = prune
+DISTRIBUTED: Final[AnyValue] = torch.distributed
 """What torch gives no types to, or does not say that it gives."""
 
 X: Final = torch.linspace(-1, 1, 12).reshape(4, 3)
@@ -75,7 +75,7 @@ def gm(net: nn.Module) -> fx.GraphModule:
     return fx.symbolic_trace(copy.deepcopy(net))
 
 
-def trained(module: Value) -> list[Value]:
+def trained(module: AnyValue) -> list[AnyValue]:
     """The loss, the gradients and the buffers of one step."""
     loss = module(X).square().sum()
     loss.backward()
@@ -116,13 +116,13 @@ def test_export_with_a_free_batch(
     "partition", [default_partition, min_cut_rematerialization_partition]
 )
 def test_aot_module(
-    net: nn.Module, gm: fx.GraphModule, partition: Value
+    net: nn.Module, gm: fx.GraphModule, partition: AnyValue
 ) -> None:
-    def compiler(inner: Value, _: object) -> Value:
+    def compiler(inner: AnyValue, _: object) -> AnyValue:
         graphs.append(inner)
         return make_boxed_func(inner.forward)
 
-    graphs: list[Value] = []
+    graphs: list[AnyValue] = []
     made = aot_module(gm, compiler, compiler, partition)
     assert_close(trained(made), trained(net))
     assert len(graphs) == 2
@@ -133,8 +133,8 @@ def test_functional_call_and_transforms(
 ) -> None:
     parameters = {name: each.detach() for name, each in net.named_parameters()}
 
-    def loss(module: Value) -> Value:
-        def of(values: Value, x: Value) -> Value:
+    def loss(module: AnyValue) -> AnyValue:
+        def of(values: AnyValue, x: AnyValue) -> AnyValue:
             call = torch.func.functional_call(module, values, (x[None],))
             return call.square().sum()
 
@@ -158,7 +158,7 @@ def test_checkpoint(
     x = X.clone().requires_grad_()
     found = []
     for module in (net.eval(), gm.eval()):
-        y: Value = checkpoint(module, x, use_reentrant=reentrant)
+        y: AnyValue = checkpoint(module, x, use_reentrant=reentrant)
         found.append(torch.autograd.grad(y.sum(), x) if not reentrant else y)
     assert_close(*found)
 
@@ -190,7 +190,7 @@ def test_parametrisations_and_pruning(
     net: nn.Module, gm: fx.GraphModule
 ) -> None:
     for module in (net, gm):
-        layers: Value = module
+        layers: AnyValue = module
         torch.manual_seed(0)
         parametrizations.weight_norm(layers.first)
         PRUNE.l1_unstructured(layers.last, "weight", 0.5)
@@ -229,7 +229,7 @@ def test_a_package(net: nn.Module, gm: fx.GraphModule, tmp_path: Path) -> None:
         with PACKAGE.PackageExporter(file) as exporter:
             exporter.extern(["fx.**", "torch.**", "_operator"])
             exporter.save_pickle("model", "gm.pkl", gm.eval())
-        read: Value = PACKAGE.PackageImporter(file).load_pickle(
+        read: AnyValue = PACKAGE.PackageImporter(file).load_pickle(
             "model", "gm.pkl"
         )
     assert_close(read(X), net.eval()(X))
@@ -257,9 +257,9 @@ def test_data_parallel(net: nn.Module, gm: fx.GraphModule) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_sharded(net: nn.Module, gm: fx.GraphModule) -> None:
     mesh = init_device_mesh("cpu", (1,))
-    layers: Value = gm
+    layers: AnyValue = gm
     fully_shard(layers.first, mesh=mesh)
-    sharded: Value = fully_shard(gm, mesh=mesh)
+    sharded: AnyValue = fully_shard(gm, mesh=mesh)
     assert isinstance(sharded, fx.GraphModule)
     found = trained(sharded)
     expected = trained(net)
@@ -283,7 +283,7 @@ def test_sharded_by_a_module_around_it(
 @pytest.mark.usefixtures("process_group")
 @pytest.mark.filterwarnings("ignore")
 def test_tensor_parallel(net: nn.Module, gm: fx.GraphModule) -> None:
-    plan: Value = {
+    plan: AnyValue = {
         "first": parallel.ColwiseParallel(
             output_layouts=torch.distributed.tensor.Replicate()
         ),
@@ -316,7 +316,7 @@ def test_inductors_pattern_matcher_is_given_a_graph_of_torch() -> None:
         ),
         pass_dict=passes,
     )
-    def replaced(match: Value, x: Value) -> None:
+    def replaced(match: AnyValue, x: AnyValue) -> None:
         match.replace_by_example(torch.tanh, [x])
 
     gm = fx.symbolic_trace(lambda x: torch.relu(x))

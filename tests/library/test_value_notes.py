@@ -18,19 +18,19 @@ from fx.extra.value_notes import described
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.shape_prop import ShapeProp
 from fx.rewriting.rules import Rule, rewrite_until_stable
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 aten = torch.ops.aten
 KINDS = ("val", "tensor_meta", "type")
 X = torch.ones(2, 3)
 
 
-def t(x: Value) -> Value:
+def t(x: AnyValue) -> AnyValue:
     """The pattern."""
     return aten.t.default(x)
 
 
-REPLACEMENTS: dict[str, Callable[[Value], Value]] = {
+REPLACEMENTS: dict[str, Callable[[AnyValue], AnyValue]] = {
     "the same": lambda x: aten.permute.default(x, [1, 0]),
     "other strides": lambda x: aten.clone.default(aten.t.default(x)),
     "another dtype": lambda x: aten.t.default(aten.to.dtype(x, torch.float64)),
@@ -40,7 +40,7 @@ REPLACEMENTS: dict[str, Callable[[Value], Value]] = {
 }
 
 
-def program(x: Value) -> Value:
+def program(x: AnyValue) -> AnyValue:
     """What is rewritten: `alone` does not depend on what is replaced."""
     alone = torch.sigmoid(x)
     first, second = torch.max(torch.relu(torch.relu(x).t()) + 1, 0)
@@ -52,7 +52,7 @@ def captured(mode: TracingMode = "fake") -> fx.GraphModule:
     return make_fx(program, tracing_mode=mode)(X)
 
 
-def noted(gm: fx.GraphModule) -> dict[str, dict[str, Value]]:
+def noted(gm: fx.GraphModule) -> dict[str, dict[str, AnyValue]]:
     """What each node has noted, as far as it can be compared."""
     return {
         node.name: {
@@ -62,7 +62,7 @@ def noted(gm: fx.GraphModule) -> dict[str, dict[str, Value]]:
     }
 
 
-def true_notes(gm: fx.GraphModule) -> dict[str, dict[str, Value]]:
+def true_notes(gm: fx.GraphModule) -> dict[str, dict[str, AnyValue]]:
     """What each node would note if the graph ran now."""
     fresh = copy.deepcopy(gm)
     for node in fresh.graph.nodes:
@@ -90,7 +90,7 @@ def untrue(gm: fx.GraphModule) -> list[str]:
 @pytest.mark.parametrize("name", REPLACEMENTS)
 @pytest.mark.parametrize("mode", ["fake", "real"])
 def test_notes_are_true_or_not_there(
-    name: str, options: Value, mode: TracingMode
+    name: str, options: AnyValue, mode: TracingMode
 ) -> None:
     gm = captured(mode)
     before = noted(gm)
@@ -122,10 +122,10 @@ class Net(nn.Module):
         """Make them."""
         super().__init__()
         self.linear, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
-        self.count: Value = Counts()
+        self.count: AnyValue = Counts()
         self.shift = nn.Buffer(torch.ones(3))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Run it."""
         y = self.norm(torch.relu(self.linear(x)) + self.shift)
         return self.count(y.add_(1)).t(), y.shape[0], {"twice": (y, y)}
@@ -137,9 +137,9 @@ class Counts(nn.Module):
     def __init__(self) -> None:
         """Begin with none."""
         super().__init__()
-        self.calls: Value = torch.zeros(())
+        self.calls: AnyValue = torch.zeros(())
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Count and return."""
         self.calls = self.calls + 1
         return x * self.calls.to(x.dtype)
@@ -170,7 +170,7 @@ def net() -> fx.GraphModule:
         lambda x: x.detach(),
     ],
 )
-def test_notes_of_shape_prop(new: Callable[[Value], Value]) -> None:
+def test_notes_of_shape_prop(new: Callable[[AnyValue], AnyValue]) -> None:
     gm = net()
     ShapeProp(gm).propagate(X.clone())
     state = copy.deepcopy(gm.state_dict())
@@ -192,13 +192,13 @@ def test_new_modules_and_attributes_are_noted() -> None:
     FakeTensorProp(gm).propagate(X.clone())
     wider = fx.symbolic_trace(Wider())
     fx.replace_pattern(gm, relu_of, wider, recompute_meta=True)
-    made: Value = {n.name: n.meta.get("val") for n in gm.graph.nodes}
+    made: AnyValue = {n.name: n.meta.get("val") for n in gm.graph.nodes}
     assert made["wide"].shape == (2, 3)
     assert type(made["scale"]).__name__ == "FakeTensor"
     assert untrue(gm) == []
 
 
-def relu_of(x: Value) -> Value:
+def relu_of(x: AnyValue) -> AnyValue:
     """A pattern."""
     return torch.relu(x)
 
@@ -211,7 +211,7 @@ class Wider(nn.Module):
         super().__init__()
         self.wide, self.scale = nn.Linear(3, 3), nn.Parameter(torch.ones(3))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Run it."""
         return self.wide(x) * self.scale
 
@@ -231,7 +231,7 @@ def test_notes_that_a_replacement_brings_are_of_its_own_inputs(
 @pytest.mark.parametrize("recompute", [False, True])
 def test_rules(recompute: bool) -> None:
     gm = captured()
-    options: Value = {"recompute_meta": recompute}
+    options: AnyValue = {"recompute_meta": recompute}
     rules = [
         Rule(lambda x: aten.relu.default(aten.relu.default(x)), aten_relu),
         Rule(t, lambda x: aten.relu.default(x), options=options),
@@ -242,7 +242,7 @@ def test_rules(recompute: bool) -> None:
     assert all(has) is recompute
 
 
-def aten_relu(x: Value) -> Value:
+def aten_relu(x: AnyValue) -> AnyValue:
     """A replacement."""
     return aten.relu.default(x)
 
@@ -268,7 +268,7 @@ def test_symbolic_sizes_are_found_anew() -> None:
     class Rows(nn.Module):
         """Has one symbolic size."""
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             """Run it."""
             return torch.relu(x) * 2, torch.sigmoid(x)
 
@@ -295,13 +295,13 @@ def test_symbolic_sizes_are_found_anew() -> None:
 
 
 @fx.wrap
-def refuses(x: Value) -> Value:
+def refuses(x: AnyValue) -> AnyValue:
     """A function that needs data."""
     return x * float(x.sum().item())
 
 
 @fx.wrap
-def nowhere(x: Value) -> Value:
+def nowhere(x: AnyValue) -> AnyValue:
     """A function that fails."""
     raise TypeError("no")
 
@@ -315,7 +315,7 @@ def nowhere(x: Value) -> Value:
     ],
 )
 def test_what_cannot_be_run_has_no_notes(
-    new: Callable[[Value], Value], said: str
+    new: Callable[[AnyValue], AnyValue], said: str
 ) -> None:
     gm = fx.symbolic_trace(lambda x: torch.neg((x + 1).abs()))
     FakeTensorProp(gm).propagate(X.clone())
@@ -342,7 +342,7 @@ def test_a_call_that_reshapes_its_input_loses_all_notes_but_the_inputs() -> (
         gm, lambda x: x.mul_(2), lambda x: x.t_(), recompute_meta=True
     )
     assert untrue(gm) == []
-    shapes: Value = {n.name: n.meta.get("val") for n in gm.graph.nodes}
+    shapes: AnyValue = {n.name: n.meta.get("val") for n in gm.graph.nodes}
     assert shapes["t_"].shape == (3, 2)
 
 
@@ -356,7 +356,7 @@ def test_nothing_is_noted_where_nothing_was() -> None:
     assert not any("val" in node.meta for node in gm.graph.nodes)
 
 
-def torch_tanh(x: Value) -> Value:
+def torch_tanh(x: AnyValue) -> AnyValue:
     """A replacement."""
     return torch.tanh(x)
 

@@ -23,9 +23,9 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import Refused, called, graph_of, searched, wrong
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
-NAMES: Final[dict[str, Value]] = {
+NAMES: Final[dict[str, AnyValue]] = {
     "pow": lambda *args: pow(*args),  # only modules' globals are replaced
     "torch": torch,
     "math": math,

@@ -29,9 +29,9 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import Refused, called, graph_of, searched, wrong
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
-NAMES: Final[dict[str, Value]] = {
+NAMES: Final[dict[str, AnyValue]] = {
     "torch": torch,
     "F": functional,
     "suppress": suppress,
@@ -206,7 +206,7 @@ def given(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @contextlib.contextmanager
-def _set(get: Value, change: Value, value: Value) -> Iterator[None]:
+def _set(get: AnyValue, change: AnyValue, value: AnyValue) -> Iterator[None]:
     """A block in which a setting of torch is another one."""
     before = get()
     change(value)
@@ -216,7 +216,7 @@ def _set(get: Value, change: Value, value: Value) -> Iterator[None]:
         change(before)
 
 
-MODES: Final[dict[str, Callable[[], AbstractContextManager[Value]]]] = {
+MODES: Final[dict[str, Callable[[], AbstractContextManager[AnyValue]]]] = {
     "": nullcontext,
     "no_grad": torch.no_grad,
     "bfloat16": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
@@ -244,13 +244,13 @@ MODES: Final[dict[str, Callable[[], AbstractContextManager[Value]]]] = {
 """In which a program may be called."""
 
 
-def _replace(module: Value, name: str, child: Value) -> None:
+def _replace(module: AnyValue, name: str, child: AnyValue) -> None:
     """Let a module have another child or parameter, if it uses one."""
     if hasattr(module, name):
         setattr(module, name, child)
 
 
-CHANGES: Final[dict[str, Callable[[Value], object]]] = {
+CHANGES: Final[dict[str, Callable[[AnyValue], object]]] = {
     "": lambda m: None,
     "double": lambda m: m.double(),
     "bfloat16": lambda m: m.to(torch.bfloat16),
@@ -269,7 +269,9 @@ def _wide() -> nn.Module:
     return nn.Linear(3, 6)
 
 
-def fault(m: Value, gm: Value, call: tuple[str, str, int], text: str) -> str:
+def fault(
+    m: AnyValue, gm: AnyValue, call: tuple[str, str, int], text: str
+) -> str:
     """What a graph does wrong in a mode, after a change, "" if nothing.
 
     It may raise what a program catches: no graph has a line that catches. And

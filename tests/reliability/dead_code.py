@@ -454,7 +454,7 @@ PART = Part(
         ),
         Plant(
             DEAD_CODE,
-            "_last(self._losers[maker]) is not None",
+            "_last(self._escapes[maker]) is not None",
             "False",
             "memory that has escaped is taken for unseen",
         ),

@@ -17,7 +17,7 @@ import torch.fx
 import fx
 from tests.reliability import plain
 from tests.reliability.part import Outcome, Part, Plant
-from tests.reliability.player import Lib, Player, Value, total
+from tests.reliability.player import AnyValue, Lib, Player, total
 
 LOOKS: tuple[Callable[[Player], object], ...] = (
     Player.nodes,
@@ -75,7 +75,7 @@ def _traced_again(gm: fx.GraphModule) -> fx.GraphModule:
     return fx.GraphModule(gm, tracer.trace(gm))
 
 
-WAYS: dict[str, Callable[[Lib], Value]] = {
+WAYS: dict[str, Callable[[Lib], AnyValue]] = {
     "call": lambda gm: gm,
     "Interpreter": lambda gm: fx.Interpreter(gm).run,
     "Transformer": lambda gm: fx.Transformer(gm).transform(),
@@ -86,7 +86,7 @@ WAYS: dict[str, Callable[[Lib], Value]] = {
 
 
 def _different_results(
-    one: Player, model: Player, ways: dict[str, Callable[[Lib], Value]]
+    one: Player, model: Player, ways: dict[str, Callable[[Lib], AnyValue]]
 ) -> str:
     """What differs when the program runs, in every way to run it."""
     expected = model.results(lambda gm: gm)

@@ -24,9 +24,9 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import Refused, graph_of, searched, wrong
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
-NAMES: Final[dict[str, Value]] = {
+NAMES: Final[dict[str, AnyValue]] = {
     "torch": torch,
     "math": math,
     "F": functional,
@@ -108,7 +108,7 @@ class Program:
         lines = [*self.lines, f"return [{given}]"]
         return "def program(x, y, k=2, flag=True):\n    " + "\n    ".join(lines)
 
-    def function(self) -> Value:
+    def function(self) -> AnyValue:
         """The program as a function."""
         names = dict(NAMES)
         exec(self.text, names)
@@ -152,7 +152,7 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def inputs(rng: random.Random) -> dict[str, Value]:
+def inputs(rng: random.Random) -> dict[str, AnyValue]:
     """Inputs of a program."""
     rank = rng.choice((1, 2, 2, 2, 3))
     shape = [rng.choice((1, 2, 2, 3, 3, 4, 5)) for _ in range(rank)]
@@ -161,7 +161,7 @@ def inputs(rng: random.Random) -> dict[str, Value]:
     other = shape if rng.random() < 0.6 else shape[rng.randint(0, rank - 1) :]
     if rng.random() < 0.2:
         other = [1 if rng.random() < 0.5 else size for size in other]
-    given: dict[str, Value] = {"x": tensor(rng, shape)}
+    given: dict[str, AnyValue] = {"x": tensor(rng, shape)}
     given["y"] = given["x"] if rng.random() < 0.05 else tensor(rng, other)
     if rng.random() < 0.2:
         given["k"] = rng.choice((1, 2, 3, 2.0, True))
@@ -187,7 +187,9 @@ def tensor(rng: random.Random, shape: list[int]) -> torch.Tensor:
     return made
 
 
-def varied(rng: random.Random, given: dict[str, Value]) -> dict[str, Value]:
+def varied(
+    rng: random.Random, given: dict[str, AnyValue]
+) -> dict[str, AnyValue]:
     """Inputs that are like others, but for one thing or all."""
     if rng.random() < 0.3:
         return inputs(rng)
@@ -232,7 +234,7 @@ def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
         yield Outcome(_case(program, given), wrong(gm, function, **given))
 
 
-def _case(program: Program, given: dict[str, Value]) -> str:
+def _case(program: Program, given: dict[str, AnyValue]) -> str:
     """A program, its example and a call, as text."""
     kinds = [
         {

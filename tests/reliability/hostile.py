@@ -35,7 +35,7 @@ from tests.reliability.part import Outcome, Part, Plant
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 FIRED: list[str] = []
 
@@ -74,7 +74,7 @@ TEXTS = (
 )
 
 
-def identity(x: Value, *args: Value, **kwargs: Value) -> Value:
+def identity(x: AnyValue, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
     """What calls return: their input and all else that they were given."""
     return (x, args, kwargs) if args or kwargs else x
 
@@ -99,11 +99,11 @@ class Hostile:
     x: Lib
     root: torch.nn.Module = field(default_factory=torch.nn.Module)
     results: list[Lib] = field(default_factory=list)
-    expected: list[Value] = field(default_factory=list)
+    expected: list[AnyValue] = field(default_factory=list)
     class_name: str = "GraphModule"
     module_name: str = "Written"
 
-    def call(self, *args: Value, name: str = "", **kwargs: Value) -> Lib:
+    def call(self, *args: AnyValue, name: str = "", **kwargs: AnyValue) -> Lib:
         """A call that gives back what it gets."""
         make = self.graph.create_node
         all_args = (self.x, *args)
@@ -116,14 +116,14 @@ class Hostile:
 Place: TypeAlias = Callable[[Hostile, str], object]
 
 
-def _named(made: Value, text: str) -> Value:
+def _named(made: AnyValue, text: str) -> AnyValue:
     """An object with the text for each of its names."""
     made.__name__ = made.__qualname__ = made.__module__ = text
     return made
 
 
 def _keyword(it: Hostile, text: str) -> None:
-    keywords: dict[str, Value] = {text: 1}
+    keywords: dict[str, AnyValue] = {text: 1}
     it.call(**keywords)
 
 
@@ -146,7 +146,7 @@ def _default(it: Hostile, text: str) -> None:
     it.expected.append(text)
 
 
-def _typed(it: Hostile, kind: Value) -> None:
+def _typed(it: Hostile, kind: AnyValue) -> None:
     it.call().type = kind
     it.x.type = kind
 
@@ -174,7 +174,7 @@ def _member(it: Hostile, text: str) -> None:
 
 
 def _tuple(it: Hostile, text: str) -> None:
-    kind: Value = namedtuple("kind", ["a", "b"])
+    kind: AnyValue = namedtuple("kind", ["a", "b"])
     it.call(_named(kind, text)(1, 2))
 
 

@@ -28,7 +28,7 @@ from tests.reliability.patched import patched, put_back
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 class Interrupted(BaseException):
@@ -50,7 +50,7 @@ def interrupted(
     """
     count, place = 0, ""
 
-    def on_line(frame: FrameType, event: str, arg: object) -> Value:
+    def on_line(frame: FrameType, event: str, arg: object) -> AnyValue:
         nonlocal count, place
         if event == "line":
             count += 1
@@ -59,7 +59,7 @@ def interrupted(
                 raise Interrupted(place)
         return on_line
 
-    def on_call(frame: FrameType, event: str, arg: object) -> Value:
+    def on_call(frame: FrameType, event: str, arg: object) -> AnyValue:
         inside = str(frame.f_globals.get("__name__", "")).startswith(package)
         # An exception in a finalizer, which may run at any time, is lost.
         called = frame.f_back and frame.f_back.f_globals.get("__name__")
@@ -148,11 +148,11 @@ def recompile(lib: Lib) -> Run:
     return Run(act, gm)
 
 
-def _pattern(x: Value) -> Value:
+def _pattern(x: AnyValue) -> AnyValue:
     return torch.relu(torch.neg(x))
 
 
-def _replacement(x: Value) -> Value:
+def _replacement(x: AnyValue) -> AnyValue:
     return torch.neg(torch.clamp_max(x, 0.0))
 
 
@@ -203,7 +203,7 @@ def tried(action: Callable[[Lib], Run], lib: Lib, line: int) -> tuple[str, str]:
     return place, ""
 
 
-def _check_whole(gm: Lib, right: Value) -> None:
+def _check_whole(gm: Lib, right: AnyValue) -> None:
     """Raise unless a module runs as before, or as its graph says."""
     gm.graph.lint()
     found = gm(X)

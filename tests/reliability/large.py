@@ -23,7 +23,7 @@ from tests.reliability.part import Outcome, Part, Plant
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def chain(graph: Lib, nodes: int) -> int:
@@ -118,7 +118,7 @@ def replaced(lib: Lib, graph: Lib, right: int) -> bool:
 
 
 def _runs(lib: Lib, graph: Lib, right: int) -> bool:
-    values: dict[Lib, Value] = {}
+    values: dict[Lib, AnyValue] = {}
     for node in graph.nodes:
         if node.op == "placeholder":
             values[node] = 0

@@ -26,7 +26,7 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import Refused, called, graph_of, searched, wrong
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 class Own(nn.Module):
@@ -37,7 +37,7 @@ class Own(nn.Module):
         self.scale = nn.Parameter(torch.full((4,), 1.5))
         self.add = torch.ones(4)
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         y = x * self.scale + self.add
         return (y, None) if x.shape[0] != 3 or x.sum() > 0 else (y, y)
 
@@ -123,10 +123,10 @@ def text(rng: random.Random) -> str:
     return "\n    ".join([first, *lines])
 
 
-def made(program: str) -> tuple[nn.Module, list[Value]]:
+def made(program: str) -> tuple[nn.Module, list[AnyValue]]:
     """A module that runs a program, and the list in which it keeps."""
-    kept: list[Value] = []
-    names: dict[str, Value] = {"torch": torch, "functional": functional}
+    kept: list[AnyValue] = []
+    names: dict[str, AnyValue] = {"torch": torch, "functional": functional}
     names |= {"table": table, "kept": kept, "__name__": "made"}
     exec(compile(program, "made.py", "exec"), names)
     torch.manual_seed(0)
@@ -198,7 +198,7 @@ PART = Part(
         Plant(
             "fx/extra/example_trace/trial.py",
             "    left = made.alive()\n    if left and",
-            "    left: list[Value] = []\n    if left and",
+            "    left: list[AnyValue] = []\n    if left and",
             "what outlives a trace is not looked for",
         ),
     ),

@@ -27,7 +27,7 @@ from fx.node import Node
 from .part import Outcome, Part, Plant
 from .subjects import Note, Pair, Slotted, Thing, added
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 class Color(enum.Enum):
@@ -37,21 +37,21 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-def note(values: list[Value]) -> Note:
+def note(values: list[AnyValue]) -> Note:
     """A dataclass whose field without constructor is set, too."""
     made = Note(values[0], values[1:])
     made.cost = values[-1]
     return made
 
 
-def cycle(values: list[Value]) -> Thing:
+def cycle(values: list[AnyValue]) -> Thing:
     """An object that holds itself."""
     made = Thing(values)
     values.append(made)
     return made
 
 
-CONTAINERS: Final[dict[str, Callable[[list[Value]], Value]]] = {
+CONTAINERS: Final[dict[str, Callable[[list[AnyValue]], AnyValue]]] = {
     "list": list,
     "tuple": tuple,
     "dict value": lambda v: {"k": v[0], 2: v[-1]},
@@ -71,7 +71,7 @@ CONTAINERS: Final[dict[str, Callable[[list[Value]], Value]]] = {
 }
 """Containers of any values."""
 
-KEYED: Final[dict[str, Callable[[list[Value]], Value]]] = {
+KEYED: Final[dict[str, Callable[[list[AnyValue]], AnyValue]]] = {
     "set": set,
     "frozen set": frozenset,
     "dict key": lambda v: dict.fromkeys(v, "value"),
@@ -81,11 +81,11 @@ KEYED: Final[dict[str, Callable[[list[Value]], Value]]] = {
 """Containers of values with a hash: nodes, here."""
 
 
-def leaf(rng: random.Random, nodes: list[Node], mode: Value) -> Value:
+def leaf(rng: random.Random, nodes: list[Node], mode: AnyValue) -> AnyValue:
     """A value with nothing inside."""
     with mode:
         fake = torch.empty_strided((2, 3), (1, 2), dtype=torch.float64)
-    choices: list[Value] = [
+    choices: list[AnyValue] = [
         rng.choice(nodes),
         rng.choice(nodes),
         rng.choice((1, 2.5, "text", None, True, 3j, b"x", ...)),
@@ -105,10 +105,10 @@ def leaf(rng: random.Random, nodes: list[Node], mode: Value) -> Value:
     return rng.choice(choices)
 
 
-def value(rng: random.Random, nodes: list[Node], mode: Value) -> Value:
+def value(rng: random.Random, nodes: list[Node], mode: AnyValue) -> AnyValue:
     """A random value, of up to four levels."""
     if rng.random() < 0.3:
-        made: Value = [rng.choice(nodes) for _ in range(2)]
+        made: AnyValue = [rng.choice(nodes) for _ in range(2)]
         return KEYED[rng.choice([*KEYED])](made)
     made = [leaf(rng, nodes, mode) for _ in range(rng.randint(1, 3))]
     for _ in range(rng.randint(1, 3)):
@@ -137,11 +137,11 @@ _SHARED: Final = (
 class Describe:
     """Writes a value as text, nodes by their names."""
 
-    def __init__(self, graph: Value) -> None:
+    def __init__(self, graph: AnyValue) -> None:
         self.graph = graph
         self.seen: dict[int, int] = {}
 
-    def text(self, x: Value) -> str:
+    def text(self, x: AnyValue) -> str:
         """The text: of equal values the same."""
         if isinstance(x, Node | torch.fx.Node):
             mine = any(x is node for node in self.graph.nodes)
@@ -159,7 +159,7 @@ class Describe:
             self.seen[id(x)] = len(self.seen)
         return f"{type(x).__qualname__}({self._inside(x)})"
 
-    def _inside(self, x: Value) -> str:
+    def _inside(self, x: AnyValue) -> str:
         if isinstance(x, set | frozenset):
             return ", ".join(sorted(map(self.text, x)))
         if isinstance(x, dict):
@@ -183,7 +183,7 @@ class Describe:
         return self._inside(vars(x))
 
 
-def described(gm: Value) -> str:
+def described(gm: AnyValue) -> str:
     """All notes of a module's graph, as text."""
     describe = Describe(gm.graph)
     lines = [f"{n}: {describe._inside(n.meta)}" for n in gm.graph.nodes]
@@ -198,21 +198,21 @@ def program(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(x + 1) * 2
 
 
-def _saved(gm: Value) -> Value:
+def _saved(gm: AnyValue) -> AnyValue:
     file = io.BytesIO()
     torch.save(gm, file)
     file.seek(0)
     return torch.load(file, weights_only=False)
 
 
-WAYS: Final[dict[str, Callable[[Value], Value]]] = {
+WAYS: Final[dict[str, Callable[[AnyValue], AnyValue]]] = {
     "pickle": lambda gm: pickle.loads(pickle.dumps(gm)),
     "torch.save": _saved,
     "deepcopy": copy.deepcopy,
 }
 
 
-def noted(lib: Value, seed: str) -> Value:
+def noted(lib: AnyValue, seed: str) -> AnyValue:
     """A module whose nodes have random notes."""
     rng, mode = random.Random(seed), FakeTensorMode()
     gm = lib.symbolic_trace(program)
@@ -223,7 +223,7 @@ def noted(lib: Value, seed: str) -> Value:
     return gm
 
 
-def wrong(lib: Value, seed: str, way: str) -> str:
+def wrong(lib: AnyValue, seed: str, way: str) -> str:
     """What one way does to the notes of one module; "" if nothing."""
     gm = noted(lib, seed)
     before = described(gm)

@@ -27,7 +27,7 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.programs import folder_of, from_folder
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 Pair: Final = namedtuple("Pair", ["a", "b"])
 riaP: Final = namedtuple("riaP", ["b", "a"])
@@ -40,7 +40,7 @@ def tensor(rng: random.Random) -> torch.Tensor:
     return torch.tensor(rows)
 
 
-def tree(rng: random.Random, depth: int = 2) -> Value:
+def tree(rng: random.Random, depth: int = 2) -> AnyValue:
     """Containers of tensors, and in them others."""
     if depth == 0 or rng.random() < 0.3:
         return tensor(rng)
@@ -64,7 +64,7 @@ def tree(rng: random.Random, depth: int = 2) -> Value:
     )
 
 
-def other(rng: random.Random, value: Value) -> Value:
+def other(rng: random.Random, value: AnyValue) -> AnyValue:
     """The same containers, or somewhere others."""
     if rng.random() < 0.25:
         return rng.choice(CHANGES)(rng, value)
@@ -77,19 +77,19 @@ def other(rng: random.Random, value: Value) -> Value:
     return value
 
 
-def _items(value: Value) -> list[Value]:
+def _items(value: AnyValue) -> list[AnyValue]:
     """What is in a container, else the value itself."""
     if isinstance(value, dict):
         return [*value.values()]
     return [*value] if isinstance(value, tuple | list | deque) else [value]
 
 
-def _keyed(rng: random.Random, value: Value) -> Value:
+def _keyed(rng: random.Random, value: AnyValue) -> AnyValue:
     keys = rng.sample((*KEYS, "c"), 4)
     return dict(zip(keys, _items(value), strict=False))
 
 
-CHANGES: Final[tuple[Callable[[random.Random, Value], Value], ...]] = (
+CHANGES: Final[tuple[Callable[[random.Random, AnyValue], AnyValue], ...]] = (
     lambda rng, value: [*_items(value), tensor(rng)],
     lambda rng, value: _items(value)[:-1],
     lambda rng, value: tuple(_items(value)),
@@ -111,7 +111,7 @@ CHANGES: Final[tuple[Callable[[random.Random, Value], Value], ...]] = (
 )
 
 
-def walked(value: Value, weight: float = 1.0) -> Value:
+def walked(value: AnyValue, weight: float = 1.0) -> AnyValue:
     """A number for a value, to which all that is in it contributes."""
     if isinstance(value, dict):
         named = [(sum(map(ord, repr(k))), x) for k, x in value.items()]
@@ -124,18 +124,18 @@ def walked(value: Value, weight: float = 1.0) -> Value:
     return value * weight
 
 
-def program(rng: random.Random) -> Callable[..., Value]:
+def program(rng: random.Random) -> Callable[..., AnyValue]:
     """A function of two inputs."""
     twice = rng.random() < 0.5
 
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         total = walked(x) + walked(y) * 2
         return {"sum": (total, [total * 2])} if twice else total
 
     return f
 
 
-def ways(lib: Value, gm: Value) -> dict[str, Callable[..., Value]]:
+def ways(lib: AnyValue, gm: AnyValue) -> dict[str, Callable[..., AnyValue]]:
     """The ways to run a graph module."""
     return {
         "call": gm,
@@ -145,7 +145,7 @@ def ways(lib: Value, gm: Value) -> dict[str, Callable[..., Value]]:
     }
 
 
-def wrong(lib: Value, seed: int, *, everywhere: bool) -> tuple[str, str]:
+def wrong(lib: AnyValue, seed: int, *, everywhere: bool) -> tuple[str, str]:
     """What was done, and what a library gets wrong."""
     rng = random.Random(seed)
     f, traced = program(rng), [tree(rng, 2), tree(rng, 1)]
@@ -153,7 +153,7 @@ def wrong(lib: Value, seed: int, *, everywhere: bool) -> tuple[str, str]:
     if not any(isinstance(one, tuple | list | dict | deque) for one in traced):
         return "", ""
     gm = lib.symbolic_trace(f, dict(zip("xy", holes, strict=True)))
-    run: dict[str, Callable[..., Value]]
+    run: dict[str, Callable[..., AnyValue]]
     if everywhere:
         with folder_of(gm) as where:
             run = {"folder": from_folder(*where)}
@@ -182,15 +182,15 @@ def wrong(lib: Value, seed: int, *, everywhere: bool) -> tuple[str, str]:
     return "; ".join(said), ""
 
 
-def shape(value: Value) -> str:
+def shape(value: AnyValue) -> str:
     """A structure in words."""
     return str(pytree.tree_map(lambda x: getattr(x, "ndim", x), value))
 
 
 def differs(
-    f: Callable[..., Value],
-    call: Callable[..., Value],
-    given: list[Value],
+    f: Callable[..., AnyValue],
+    call: Callable[..., AnyValue],
+    given: list[AnyValue],
     *,
     same: bool,
 ) -> str:

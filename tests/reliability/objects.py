@@ -31,7 +31,7 @@ import fx
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import Refused, searched
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 Tree: TypeAlias = tuple[str, Sequence[str], Sequence["Tree"]]
 """A kind of container, its keys and what is in it; or a constant's text."""
 
@@ -39,11 +39,11 @@ Tree: TypeAlias = tuple[str, Sequence[str], Sequence["Tree"]]
 class Plain:
     """Has attributes."""
 
-    def __init__(self, **given: Value) -> None:
+    def __init__(self, **given: AnyValue) -> None:
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
-    def get(self) -> Value:
+    def get(self) -> AnyValue:
         """Its attributes."""
         return vars(self)
 
@@ -62,31 +62,31 @@ class Slotted(Plain):
 class Frozen:
     """Cannot be assigned to."""
 
-    a: Value = None
-    b: Value = None
-    c: Value = None
+    a: AnyValue = None
+    b: AnyValue = None
+    c: AnyValue = None
 
 
 class Pair(NamedTuple):
     """Three things."""
 
-    a: Value = None
-    b: Value = None
-    c: Value = None
+    a: AnyValue = None
+    b: AnyValue = None
+    c: AnyValue = None
 
 
 class Registered(Plain):
     """Is taken apart as torch is told."""
 
 
-class Sub(dict[str, Value]):
+class Sub(dict[str, AnyValue]):
     """A dict of one's own."""
 
 
 class Made(Plain):
     """Makes its objects in a way of its own."""
 
-    def __new__(cls, **given: Value) -> Value:
+    def __new__(cls, **given: AnyValue) -> AnyValue:
         return object.__new__(cls)
 
 
@@ -111,7 +111,7 @@ def t(count: int) -> torch.Tensor:
     return torch.arange(1.0, count + 1)
 
 
-NAMES: Final[dict[str, Value]] = {
+NAMES: Final[dict[str, AnyValue]] = {
     **globals(),
     "OrderedDict": collections.OrderedDict,
     "pathlib": pathlib,
@@ -199,7 +199,7 @@ def near(rng: random.Random, tree: Tree) -> Tree:
     return (kind, keys[1:], inside[1:]) if inside[1:] else tree
 
 
-def built(source: str) -> Value:
+def built(source: str) -> AnyValue:
     """What a text makes."""
     return eval(source, dict(NAMES))
 
@@ -207,7 +207,7 @@ def built(source: str) -> Value:
 # -- all that Python can tell --------------------------------------------------
 
 
-def parts(value: Value) -> list[tuple[Value, Value]] | None:
+def parts(value: AnyValue) -> list[tuple[AnyValue, AnyValue]] | None:
     """What is in a value, by its keys; None if it is none of ours."""
     if isinstance(value, dict):
         more = [("factory", getattr(value, "default_factory", None))]
@@ -233,12 +233,12 @@ def parts(value: Value) -> list[tuple[Value, Value]] | None:
     return None
 
 
-def read(value: Value) -> Value:
+def read(value: AnyValue) -> AnyValue:
     """A number, or a tensor, that depends on all of a value."""
     if isinstance(value, torch.Tensor):
         return value.sum()
     inside = parts(value)
-    total: Value = len(type(value).__name__)
+    total: AnyValue = len(type(value).__name__)
     if inside is None:
         named = re.sub(" at 0x.*", "", repr(value))
         return total + sum(map(ord, named)) / 100
@@ -247,7 +247,7 @@ def read(value: Value) -> Value:
     return total
 
 
-def told(value: Value, seen: dict[int, int]) -> str:
+def told(value: AnyValue, seen: dict[int, int]) -> str:
     """A value as text, with a number for each object that was met before."""
     if isinstance(value, torch.Tensor):
         form = type(value).__name__, value.dtype, value.tolist()
@@ -266,7 +266,7 @@ def told(value: Value, seen: dict[int, int]) -> str:
 # -- changes -------------------------------------------------------------------
 
 
-def changeable(value: Value) -> list[Value]:
+def changeable(value: AnyValue) -> list[AnyValue]:
     """The containers in a value that can be changed in place."""
     inside = parts(value) or []
     found = [each for _, item in inside for each in changeable(item)]
@@ -274,7 +274,7 @@ def changeable(value: Value) -> list[Value]:
     return [value, *found] if isinstance(value, kinds) else found
 
 
-def change(value: Value, seed: int, item: Value) -> bool:
+def change(value: AnyValue, seed: int, item: AnyValue) -> bool:
     """Change a container in a value; whether there is one."""
     rng = random.Random(seed)
     given = changeable(value)
@@ -320,13 +320,15 @@ class Program:
         how = f"{self.writes}; {self.is_kept}"
         return f"o = {text(self.tree)}; {self.result}; {how}"
 
-    def __call__(self, x: torch.Tensor, o: Value) -> Value:
+    def __call__(self, x: torch.Tensor, o: AnyValue) -> AnyValue:
         """Read the object, write, and return a nest."""
         run = kept if self.is_kept else done
         return run(x, o, self.result, self.writes)
 
 
-def done(x: torch.Tensor, o: Value, result: str, writes: int | None) -> Value:
+def done(
+    x: torch.Tensor, o: AnyValue, result: str, writes: int | None
+) -> AnyValue:
     """Read an object, write, and return a nest."""
     d = read(o) * x
     inside = [item for _, item in parts(o) or []]
@@ -336,12 +338,16 @@ def done(x: torch.Tensor, o: Value, result: str, writes: int | None) -> Value:
     return d, eval(f"lambda x, o, d, p: {result}", dict(NAMES))(x, o, d, p)
 
 
-def kept(x: torch.Tensor, o: Value, result: str, writes: int | None) -> Value:
+def kept(
+    x: torch.Tensor, o: AnyValue, result: str, writes: int | None
+) -> AnyValue:
     """The same, as a leaf."""
     return done(x, o, result, writes)
 
 
-def wrong(gm: Value, program: Program, ours: Value, theirs: Value) -> str:
+def wrong(
+    gm: AnyValue, program: Program, ours: AnyValue, theirs: AnyValue
+) -> str:
     """What a graph does wrong with an object; "refused" if it refuses."""
     x, seen = t(3), dict[int, int]()
     try:

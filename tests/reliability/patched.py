@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.fx import _symbolic_trace as torch_tracing
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """A function or what replaces it."""
 
 _OF_TORCH = ("_is_fx_tracing_flag", "_get_is_fx_tracing", "CURRENT_PATCHER")
@@ -27,10 +27,10 @@ patches, which Dynamo undoes while it compiles and then does again."""
 class Patched(NamedTuple):
     """What stands in the places that a trace patches."""
 
-    call: Value
-    getattr_: Value
-    of_math: dict[str, Value]
-    of_torch: dict[str, Value]
+    call: AnyValue
+    getattr_: AnyValue
+    of_math: dict[str, AnyValue]
+    of_torch: dict[str, AnyValue]
 
 
 def patched() -> Patched:
@@ -47,7 +47,7 @@ def patched() -> Patched:
     )
 
 
-def marked() -> list[tuple[dict[str, Value], str, Value]]:
+def marked() -> list[tuple[dict[str, AnyValue], str, AnyValue]]:
     """The functions that `torch.fx.wrap` has marked, and where they stand.
 
     A trace of torch.fx replaces all of them, whatever module they are in.
@@ -69,12 +69,12 @@ def put_back() -> Iterator[None]:
         with torch._C._EnableTorchFunction():
             yield
     finally:
-        module: Value = nn.Module
+        module: AnyValue = nn.Module
         module.__call__, module.__getattr__ = before.call, before.getattr_
         vars(math).update(before.of_math)
         vars(torch_tracing).update(before.of_torch)
         for namespace, name, function in functions:
             namespace[name] = function
-        thread: Value = getattr(torch_tracing, "_is_fx_tracing_tls", None)
+        thread: AnyValue = getattr(torch_tracing, "_is_fx_tracing_tls", None)
         if thread is not None:
             thread.flag = False

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-Value: TypeAlias = Any
-Change: TypeAlias = Callable[["Node"], Value]
+AnyValue: TypeAlias = Any
+Change: TypeAlias = Callable[["Node"], AnyValue]
 
 
-def mapped(value: Value, change: Change) -> Value:
+def mapped(value: AnyValue, change: Change) -> AnyValue:
     """A value with each node in it replaced."""
     match value:
         case Node():
@@ -28,11 +28,13 @@ def mapped(value: Value, change: Change) -> Value:
 class Node:
     """A node: its fields and nothing else. Who uses it is looked up."""
 
-    def __init__(self, graph: Graph, op: str, target: Value, name: str) -> None:
+    def __init__(
+        self, graph: Graph, op: str, target: AnyValue, name: str
+    ) -> None:
         self.graph, self.op, self.target, self.name = graph, op, target, name
-        self.args: tuple[Value, ...] = ()
-        self.kwargs: dict[str, Value] = {}
-        self.meta: dict[str, Value] = {}
+        self.args: tuple[AnyValue, ...] = ()
+        self.kwargs: dict[str, AnyValue] = {}
+        self.meta: dict[str, AnyValue] = {}
 
     @property
     def all_input_nodes(self) -> list[Node]:
@@ -50,13 +52,13 @@ class Node:
         self.args = mapped(self.args, change)
         self.kwargs = mapped(self.kwargs, change)
 
-    def update_arg(self, place: int, value: Value) -> None:
+    def update_arg(self, place: int, value: AnyValue) -> None:
         """Replace a positional argument."""
         args = list(self.args)
         args[place] = value
         self.args = tuple(args)
 
-    def update_kwarg(self, key: str, value: Value) -> None:
+    def update_kwarg(self, key: str, value: AnyValue) -> None:
         """Replace a keyword argument."""
         self.kwargs = {**self.kwargs, key: value}
 
@@ -92,7 +94,7 @@ class Node:
 class Graph:
     """A list of nodes, the names that were ever given, a place to insert."""
 
-    def __init__(self, owning_module: Value = None) -> None:
+    def __init__(self, owning_module: AnyValue = None) -> None:
         self.owning_module = owning_module
         self.nodes: list[Node] = []
         self.names: set[str] = set()
@@ -118,9 +120,9 @@ class Graph:
     def create_node(
         self,
         op: str,
-        target: Value,
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        target: AnyValue,
+        args: tuple[AnyValue, ...] = (),
+        kwargs: dict[str, AnyValue] | None = None,
         name: str | None = None,
     ) -> Node:
         """Make a node at the insert point."""
@@ -141,19 +143,19 @@ class Graph:
         """An attribute of the root."""
         return self.create_node("get_attr", path)
 
-    def call_function(self, *call: Value) -> Node:
+    def call_function(self, *call: AnyValue) -> Node:
         """A call of a function."""
         return self.create_node("call_function", *call)
 
-    def call_method(self, *call: Value) -> Node:
+    def call_method(self, *call: AnyValue) -> Node:
         """A call of a method."""
         return self.create_node("call_method", *call)
 
-    def call_module(self, *call: Value) -> Node:
+    def call_module(self, *call: AnyValue) -> Node:
         """A call of a submodule."""
         return self.create_node("call_module", *call)
 
-    def output(self, value: Value) -> Node:
+    def output(self, value: AnyValue) -> Node:
         """What the graph returns."""
         return self.create_node("output", "output", (value,))
 
@@ -184,7 +186,9 @@ class Graph:
         new.meta = dict(node.meta)
         return new
 
-    def graph_copy(self, other: Graph, value_of: dict[Node, Value]) -> Value:
+    def graph_copy(
+        self, other: Graph, value_of: dict[Node, AnyValue]
+    ) -> AnyValue:
         """Copy all nodes of a graph; what it returns."""
         for node in other.nodes:
             if node.op == "output":
@@ -208,7 +212,7 @@ class Graph:
             if node.op not in ("placeholder", "output") and not node.users:
                 self.nodes.remove(node)
 
-    def find_nodes(self, *, op: str, target: Value) -> list[Node]:
+    def find_nodes(self, *, op: str, target: AnyValue) -> list[Node]:
         """The nodes with this op and target."""
         return [
             node
@@ -223,9 +227,9 @@ class Graph:
                 if used not in self.nodes[:place]:
                     raise RuntimeError(f"{node.name} uses {used.name}")
 
-    def evaluate(self, *inputs: Value) -> Value:
+    def evaluate(self, *inputs: AnyValue) -> AnyValue:
         """What the program returns, by one look at each node."""
-        values: dict[Node, Value] = {}
+        values: dict[Node, AnyValue] = {}
         given = list(inputs)
         for node in self.nodes:
             args, kwargs = mapped((node.args, node.kwargs), values.__getitem__)
@@ -245,7 +249,7 @@ class Graph:
                     return args[0]
         return None
 
-    def _at(self, path: str) -> Value:
+    def _at(self, path: str) -> AnyValue:
         value = self.owning_module
         for name in path.split("."):
             value = getattr(value, name)

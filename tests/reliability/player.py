@@ -18,12 +18,12 @@ from tests.reliability import plain
 Lib: TypeAlias = Any
 """`torch.fx`, `fx`, or `plain`, or something of one of them."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 Tensor: TypeAlias = torch.Tensor
 Step: TypeAlias = Callable[["Player", Lib], object]
 
 
-def total(parts: list[Tensor], *, more: dict[str, Value]) -> Tensor:
+def total(parts: list[Tensor], *, more: dict[str, AnyValue]) -> Tensor:
     """A function with nodes inside of containers."""
     result = sum(parts, more["first"])
     for part in more["rest"]:
@@ -42,7 +42,7 @@ class Root(torch.nn.Module):
         self.inner.act = torch.nn.ReLU()
 
 
-def shown(value: Value) -> str:
+def shown(value: AnyValue) -> str:
     """A value, with nodes by their names."""
     match value:
         case list() | tuple():
@@ -299,7 +299,7 @@ class Player:
     def code(self) -> str:
         return torch_text(self.graph.python_code("self"))
 
-    def results(self, make: Callable[[Lib], Value]) -> Value:
+    def results(self, make: Callable[[Lib], AnyValue]) -> AnyValue:
         """What `make(module)` gives when it is called, or raises."""
         x = torch.arange(9.0).view(3, 3) % 5 - 2
         try:
@@ -308,11 +308,13 @@ class Player:
         except (RuntimeError, IndexError, TypeError, AttributeError) as error:
             return type(error).__name__
 
-    def _callable(self, make: Callable[[Lib], Value]) -> Callable[..., Value]:
+    def _callable(
+        self, make: Callable[[Lib], AnyValue]
+    ) -> Callable[..., AnyValue]:
         if self.lib is plain:
-            evaluate: Callable[..., Value] = self.graph.evaluate
+            evaluate: Callable[..., AnyValue] = self.graph.evaluate
             return evaluate
-        made: Callable[..., Value] = make(
+        made: Callable[..., AnyValue] = make(
             self.lib.GraphModule(Root(), self.graph)
         )
         return made

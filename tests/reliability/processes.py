@@ -48,9 +48,9 @@ from fx.passes.utils.matcher_utils import SubgraphMatcher
 from tests.reliability import programs
 from tests.reliability.part import Outcome, Part, Plant
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
-SETS: Final[tuple[Value, ...]] = (
+SETS: Final[tuple[AnyValue, ...]] = (
     {"left", "right", "middle", "none"},
     frozenset((2.5, "two", (1, "one"), torch.float32)),
 )
@@ -63,7 +63,7 @@ PRODUCTS: Final = (
 """Statements that merge_matmul merges, and const_fold folds."""
 
 
-def sided(x: Value, sides: Value) -> Value:
+def sided(x: AnyValue, sides: AnyValue) -> AnyValue:
     """A function that takes a set."""
     return x * len(sides)
 
@@ -145,7 +145,7 @@ def _partitions(alone: bool) -> Output:
     def run(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
         taken = {node.name for node in gm.graph.nodes if rng.random() < 0.7}
         support = create_op_support(lambda _, node: node.name in taken)
-        finder: Value = CapabilityBasedPartitioner(
+        finder: AnyValue = CapabilityBasedPartitioner(
             gm, support, skip_horizontal_fusion=alone
         )
         found = finder.propose_partitions()
@@ -155,16 +155,16 @@ def _partitions(alone: bool) -> Output:
 
 
 def _rewritten(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
-    def pattern(x: Value, y: Value) -> Value:
+    def pattern(x: AnyValue, y: AnyValue) -> AnyValue:
         return x + y, torch.relu(x)
 
-    def sum_of(x: Value, y: Value) -> Value:
+    def sum_of(x: AnyValue, y: AnyValue) -> AnyValue:
         return x + y
 
-    def other_sum(x: Value, y: Value) -> Value:
+    def other_sum(x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.add(y, x)
 
-    options: Value = {"print_output": False}
+    options: AnyValue = {"print_output": False}
     graph = fx.symbolic_trace(pattern).graph
     tried = SubgraphMatcher(graph).match(gm.graph)
     why = explain(gm, pattern, other_sum, **options)
@@ -203,12 +203,12 @@ def _lint(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     for node in rng.sample(nodes, 4):
         node.users.clear()
     for node in rng.sample(nodes, 2):
-        untyped: Value = node
+        untyped: AnyValue = node
         untyped._inputs = {}
     return _problems(gm.graph)
 
 
-def _folder(save: Callable[[Value, Path], object]) -> Output:
+def _folder(save: Callable[[AnyValue, Path], object]) -> Output:
     def run(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
         for child in gm.children():
             child._forward_hooks.clear()
@@ -231,7 +231,7 @@ def _short(data: bytes) -> str:
         return hashlib.sha256(data).hexdigest()
 
 
-def _saved(gm: Value, place: Path) -> None:
+def _saved(gm: AnyValue, place: Path) -> None:
     ops = torch.ops.fx_reliability
     known = (sided, setattr, programs.subjects.added, "of_pair")
     fx.save(gm, place, allow=(*known, ops.bump_, ops.double))
@@ -269,7 +269,7 @@ def _drawing(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     return FxGraphDrawer(gm, "it").get_dot_graph().to_string()
 
 
-_cse: Value = CSEPass
+_cse: AnyValue = CSEPass
 OUTPUTS: Final[dict[str, Output]] = {
     "trace": lambda gm, other, rng: _graphs(gm),
     "readable": lambda gm, other, rng: gm.print_readable(print_output=False),

@@ -36,7 +36,7 @@ from tests.process import python
 from . import subjects as subjects  # whose operators programs call
 from .part import Outcome, Part, Plant
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 STATEMENTS: Final = (
     "{v} = {a} + {b}",
@@ -148,7 +148,7 @@ def source(rng: random.Random) -> str:
 
 def module_of(text: str) -> nn.Module:
     """The module of a program, the same each time."""
-    space: dict[str, Value] = {}
+    space: dict[str, AnyValue] = {}
     exec(_HEAD + text, space)
     torch.manual_seed(0)
     module: nn.Module = space["Program"]()
@@ -161,17 +161,17 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.cos(x * 3)
 
 
-def called(function: Callable[..., Value]) -> str:
+def called(function: Callable[..., AnyValue]) -> str:
     """What a call returns and does to its inputs, to the last digit."""
     torch.manual_seed(1)
     given = inputs()
-    cast(Value, torch).set_printoptions(precision=8)
+    cast(AnyValue, torch).set_printoptions(precision=8)
     with torch.no_grad():
         result = function(*given)
     return str((detached(result), given))
 
 
-def detached(value: Value) -> Value:
+def detached(value: AnyValue) -> AnyValue:
     """Values as plain lists and dicts of detached tensors."""
     if isinstance(value, torch.Tensor):
         return value.detach()
@@ -185,18 +185,18 @@ def detached(value: Value) -> Value:
 # -- ways to run ---------------------------------------------------------------
 
 
-def _pickled(lib: Value, gm: Value) -> Value:
+def _pickled(lib: AnyValue, gm: AnyValue) -> AnyValue:
     return pickle.loads(pickle.dumps(gm))
 
 
-def _saved(lib: Value, gm: Value) -> Value:
+def _saved(lib: AnyValue, gm: AnyValue) -> AnyValue:
     file = io.BytesIO()
     torch.save(gm, file)
     file.seek(0)
     return torch.load(file, weights_only=False)
 
 
-def _weights_only(lib: Value, gm: Value) -> Value:
+def _weights_only(lib: AnyValue, gm: AnyValue) -> AnyValue:
     """What is loaded if just the names are allowed that the file has."""
     file = io.BytesIO()
     torch.save(gm, file)
@@ -208,14 +208,14 @@ def _weights_only(lib: Value, gm: Value) -> Value:
 
 
 @cache
-def _class_of(lib: Value) -> Value:
+def _class_of(lib: AnyValue) -> AnyValue:
     """A class of graph modules that does not call GraphModule.__init__."""
     base: type = lib.GraphModule
     own = vars(lib.symbolic_trace(nn.ReLU())).keys()
     own -= {"_modules", "_parameters", "_buffers"}
 
     class Extractor(base):  # type: ignore[misc]  # of either library
-        def __init__(self, root: nn.Module, graph: Value) -> None:
+        def __init__(self, root: nn.Module, graph: AnyValue) -> None:
             nn.Module.__init__(self)
             held = vars(root)
             self.__dict__ |= {k: held[k] for k in held.keys() - own}
@@ -224,17 +224,17 @@ def _class_of(lib: Value) -> Value:
     return Extractor
 
 
-def _of_a_class(lib: Value, gm: Value) -> Value:
+def _of_a_class(lib: AnyValue, gm: AnyValue) -> AnyValue:
     made = _class_of(lib)(gm, copy.deepcopy(gm.graph))
     lib.replace_pattern(made, lambda x: torch.relu(x), lambda x: x.relu())
     return copy.copy(copy.deepcopy(made))
 
 
-def _unpickled_graph(lib: Value, gm: Value) -> Value:
+def _unpickled_graph(lib: AnyValue, gm: AnyValue) -> AnyValue:
     return lib.GraphModule(gm, copy.deepcopy(gm.graph))
 
 
-WAYS: Final[dict[str, Callable[[Value, Value], Value]]] = {
+WAYS: Final[dict[str, Callable[[AnyValue, AnyValue], AnyValue]]] = {
     "GraphModule": lambda lib, gm: gm,
     "Interpreter": lambda lib, gm: lib.Interpreter(gm).run,
     "Transformer": lambda lib, gm: lib.Transformer(gm).transform(),
@@ -251,7 +251,7 @@ _PACKAGES = count()
 
 
 @contextlib.contextmanager
-def folder_of(gm: Value) -> Iterator[tuple[str, str]]:
+def folder_of(gm: AnyValue) -> Iterator[tuple[str, str]]:
     """A folder that holds the module as a package: folder, package."""
     name = f"reliable_{os.getpid()}_{next(_PACKAGES)}"
     with tempfile.TemporaryDirectory() as place:
@@ -284,7 +284,7 @@ def in_a_new_process(place: str, name: str) -> str:
     return (result.stdout or result.stderr[-300:]).strip()
 
 
-def wrong(lib: Value, text: str, *, elsewhere: bool) -> str:
+def wrong(lib: AnyValue, text: str, *, elsewhere: bool) -> str:
     """What is wrong in a library with a program; "" if nothing."""
     expected = called(module_of(text))
     try:

@@ -218,7 +218,8 @@ PART = Part(
         ),
         Plant(
             RECOMPUTING,
-            'raise Kept("4", f"{node} depends on the strides of the result")',
+            'raise NotInPlace("4", f"{node} depends on the strides of the '
+            'result")',
             "pass",
             "rule 4: a later node depends on the strides",
         ),

@@ -32,7 +32,7 @@ from fx.passes.split_module import split_module
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import same
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 Inputs: TypeAlias = dict[str, Any]
 Call: TypeAlias = Callable[[Inputs], Any]
 
@@ -40,8 +40,8 @@ Call: TypeAlias = Callable[[Inputs], Any]
 class Pair(NamedTuple):
     """A result of two."""
 
-    first: Value
-    second: Value
+    first: AnyValue
+    second: AnyValue
 
 
 TENSORS: Final = {
@@ -132,18 +132,18 @@ class Subject:
         self.text = text_of(rng)
         scope: Inputs = {"torch": torch, "Pair": Pair}
         exec(self.text, scope)
-        self.program: Value = scope["program"]
+        self.program: AnyValue = scope["program"]
         code = scope["program"].__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.names = [*code.co_varnames[:count]]
         self.example = inputs(rng, self.names)
-        self.gm: Value = fx.trace(self.program, **copied(self.example))
+        self.gm: AnyValue = fx.trace(self.program, **copied(self.example))
 
-    def eager(self, given: Inputs) -> Value:
+    def eager(self, given: Inputs) -> AnyValue:
         """What the program gives."""
         return self.program(**given)
 
-    def as_traced(self, given: Inputs) -> Value:
+    def as_traced(self, given: Inputs) -> AnyValue:
         """What it gives with the options of the example."""
         fixed = {n: v for n, v in self.example.items() if n in FIXED}
         tensors = {n: v for n, v in given.items() if n not in FIXED}
@@ -163,7 +163,7 @@ def copied(given: Inputs) -> Inputs:
 Done: TypeAlias = tuple[Call, Call]
 
 
-def moved(change: Callable[[Value], Value]) -> Callable[[Subject], Done]:
+def moved(change: Callable[[AnyValue], AnyValue]) -> Callable[[Subject], Done]:
     """Another module that does the same."""
 
     def done(s: Subject) -> Done:
@@ -173,21 +173,21 @@ def moved(change: Callable[[Value], Value]) -> Callable[[Subject], Done]:
     return done
 
 
-def saved(gm: Value) -> Value:
+def saved(gm: AnyValue) -> AnyValue:
     """Through a file."""
     with tempfile.TemporaryDirectory() as folder:
         fx.save(gm, Path(folder) / "gm")
         return fx.load(Path(folder) / "gm")
 
 
-def cleaned(gm: Value) -> Value:
+def cleaned(gm: AnyValue) -> AnyValue:
     """Without dead code."""
     gm.graph.eliminate_dead_code()
     gm.recompile()
     return gm
 
 
-def divided(split: Value, gm: Value) -> Value:
+def divided(split: AnyValue, gm: AnyValue) -> AnyValue:
     """In two parts."""
     place = {node: i for i, node in enumerate(gm.graph.nodes)}
     return split(gm, gm, lambda node: int(place[node] > len(place) // 2))
@@ -198,7 +198,7 @@ def interpreted(s: Subject) -> Done:
     run = fx.Interpreter(s.gm).run
     order = s.names
 
-    def call(given: Inputs) -> Value:
+    def call(given: Inputs) -> AnyValue:
         args = [given[n] for n in order if n in given]
         if any(n in given for n in order[len(args) :]):
             raise fx.GuardError("one in the middle is left out")
@@ -210,10 +210,10 @@ def interpreted(s: Subject) -> Done:
 def by_name(s: Subject) -> Done:
     """By placeholder: what has none is left out."""
 
-    def call(given: Inputs) -> Value:
+    def call(given: Inputs) -> AnyValue:
         return fx.Interpreter(s.gm).run(**flat(given))
 
-    def expected(given: Inputs) -> Value:
+    def expected(given: Inputs) -> AnyValue:
         if "held" in given:
             given["held"]["k"] = s.example["held"]["k"]
         return s.program(**{n: given[n] for n in given if n not in FIXED})
@@ -226,7 +226,7 @@ def flat_run(s: Subject) -> Done:
     places = [str(n.target) for n in s.gm.graph.find_nodes(op="placeholder")]
     plain = s.rng.random() < 0.5
 
-    def call(given: Inputs) -> Value:
+    def call(given: Inputs) -> AnyValue:
         named = flat(given)
         if named.keys() != {*places}:
             raise fx.GuardError("others than the placeholders")
@@ -236,7 +236,7 @@ def flat_run(s: Subject) -> Done:
         ran = fx.Interpreter(s.gm).run(*values, enable_io_processing=False)
         return [*pytree.tree_leaves(ran)]
 
-    def expected(given: Inputs) -> Value:
+    def expected(given: Inputs) -> AnyValue:
         result = s.as_traced(given)
         return result if plain else pytree.tree_leaves(result)
 
@@ -248,12 +248,12 @@ def is_changing(s: Subject) -> bool:
     return "held['t'] =" in s.text or "held" in s.text.rpartition("return")[2]
 
 
-def refused(given: Inputs) -> Value:
+def refused(given: Inputs) -> AnyValue:
     """Nothing to compare with."""
     raise fx.GuardError
 
 
-def by_placeholder(s: Subject, gm: Value) -> Done:
+def by_placeholder(s: Subject, gm: AnyValue) -> Done:
     """Another module, whose parameters are the placeholders."""
     leaves = pytree.tree_leaves
     return (
@@ -283,7 +283,7 @@ def swapped(s: Subject) -> Done:
     return moved(checked)(s)
 
 
-def checked(gm: Value) -> Value:
+def checked(gm: AnyValue) -> AnyValue:
     """After an edit."""
     gm.graph.lint()
     gm.recompile()
@@ -300,10 +300,10 @@ def erased(s: Subject) -> Done:
     gm = checked(s.gm)
     fixed = {name: s.example[name] for name in gone if name in s.names}
 
-    def call(given: Inputs) -> Value:
+    def call(given: Inputs) -> AnyValue:
         return gm(**{n: v for n, v in given.items() if n not in fixed})
 
-    def expected(given: Inputs) -> Value:
+    def expected(given: Inputs) -> AnyValue:
         new = {n: v for n, v in given.items() if n not in fixed}
         for name, value in fixed.items():
             same_one = value is s.example["x"] and "x" not in fixed
@@ -324,7 +324,7 @@ def scaled(s: Subject) -> Done:
     places[0].replace_all_uses_with(product, lambda user: user is not product)
     gm = checked(s.gm)
 
-    def expected(given: Inputs) -> Value:
+    def expected(given: Inputs) -> AnyValue:
         return s.program(**{**given, "x": given["x"] * 2.0})
 
     return lambda given: gm(**given, scale=2.0), expected
@@ -341,7 +341,7 @@ def reduced(s: Subject) -> Done:
         output.args = ((value,),)
     gm = checked(s.gm)
 
-    def expected(given: Inputs) -> Value:
+    def expected(given: Inputs) -> AnyValue:
         first = pytree.tree_leaves(s.eager(given))[0]
         return {"only": Pair(first, 3)} if returns_tuple else (first,)
 

@@ -32,7 +32,7 @@ Tensor: TypeAlias = torch.Tensor
 Lib: TypeAlias = Any
 Graph: TypeAlias = Any
 Node: TypeAlias = Any
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def search(seed: int, cases: int) -> Iterator[Outcome]:
@@ -105,7 +105,7 @@ def evaluated(lib: Lib, graph: Graph) -> list[Tensor]:
     """The results of a program, and its inputs afterwards."""
     given = inputs()
     rest = iter(given)
-    known: dict[Node, Value] = {}
+    known: dict[Node, AnyValue] = {}
     for node in graph.nodes:
         args, kwargs = lib.node.map_arg(
             (node.args, dict(node.kwargs)), known.__getitem__
@@ -168,13 +168,13 @@ def random_pattern(
 
 
 def equivalent(
-    lib: Lib, rng: random.Random, pattern: Graph, found: Mapping[Node, Value]
+    lib: Lib, rng: random.Random, pattern: Graph, found: Mapping[Node, AnyValue]
 ) -> Graph:
     """The pattern with the literals of a match, perhaps in other words."""
     graph = lib.Graph()
     known: dict[Node, Node] = {}
     for node in pattern.nodes:
-        partner: Value = found.get(node)
+        partner: AnyValue = found.get(node)
         args = [*node.args]
         if node.op.startswith("call") and not node.kwargs:
             for place, one in enumerate(partner.args):
@@ -197,7 +197,7 @@ def equivalent(
     return graph
 
 
-def without_writes(graph: Graph, given: list[Value]) -> None:
+def without_writes(graph: Graph, given: list[AnyValue]) -> None:
     """Let a replacement compute with copies of the tensors it is given."""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     first = next(node for node in graph.nodes if node not in inputs)
@@ -232,7 +232,7 @@ def difference(lib: Lib, seed: int) -> str:
     is_torchs = lib is fx and rng.random() < 0.2
     given = fx.to_torch(pattern) if is_torchs else pattern
 
-    def made(match: Value, _graph: Graph, pattern: Graph) -> Graph:
+    def made(match: AnyValue, _graph: Graph, pattern: Graph) -> Graph:
         new = equivalent(lib, rng, pattern, match.nodes_map)
         if rng.random() < 0.3:
             without_writes(new, match.placeholder_nodes)
@@ -265,7 +265,7 @@ def difference(lib: Lib, seed: int) -> str:
 
 
 @fx.wrap
-def shifted(x: Value, by: Value = 2, *, twice: Value = 1) -> Value:
+def shifted(x: AnyValue, by: AnyValue = 2, *, twice: AnyValue = 1) -> AnyValue:
     """A leaf function for fx."""
     return (x + by) * twice
 
@@ -273,7 +273,7 @@ def shifted(x: Value, by: Value = 2, *, twice: Value = 1) -> Value:
 torch.fx.wrap("shifted")
 
 
-def call_of_leaf(rng: random.Random, x: Value, y: Value) -> Value:
+def call_of_leaf(rng: random.Random, x: AnyValue, y: AnyValue) -> AnyValue:
     """One of the ways to call it."""
     by = rng.choice((2, 3, y))
     if by is x:  # an input that is given twice stands for two values
@@ -294,7 +294,7 @@ def leaf_difference(lib: Lib, seed: int) -> str:
     """What is wrong after a leaf function was replaced; "" if nothing."""
     rng = random.Random(seed)
 
-    def forward(x: Value, y: Value) -> Value:
+    def forward(x: AnyValue, y: AnyValue) -> AnyValue:
         values = [x, y, torch.neg(x)]
         for _ in range(rng.randrange(1, 5)):
             value, other = rng.choice(values[-3:]), rng.choice(values)
@@ -315,7 +315,7 @@ def leaf_difference(lib: Lib, seed: int) -> str:
     return ""
 
 
-def unshifted(x: Value, by: Value, twice: Value) -> Value:
+def unshifted(x: AnyValue, by: AnyValue, twice: AnyValue) -> AnyValue:
     """What the leaf function does."""
     return torch.mul(torch.add(x, by), twice)
 
@@ -334,7 +334,7 @@ class Layered(torch.nn.Module):
         self.inner = torch.nn.Sequential(layer(rng), torch.nn.ReLU())
         self.calls = [rng.randrange(3) for _ in range(4 if deep else 1)]
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Call them, one after the other."""
         for number in self.calls:
             called = (self.one, self.two, self.inner)[number]
@@ -365,9 +365,9 @@ class Layer(torch.nn.Module):
         holder.add_module(self.name, layer(rng))
         self.path, self.way = path, way
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """Call it, or compute what it computes."""
-        held: Value = self.get_submodule(self.path)
+        held: AnyValue = self.get_submodule(self.path)
         if self.way == 0:
             return torch.relu(held(x))
         if self.way == 1:
@@ -381,7 +381,7 @@ def network_difference(lib: Lib, seed: int) -> str:
     net = Layered(seed, deep=rng.random() < 0.9)
     gm = lib.symbolic_trace(net)
     path = rng.choice(("one", "lin", "inner.0", "a.b"))
-    new: Value = Layer(rng, path, rng.randrange(1, 3))
+    new: AnyValue = Layer(rng, path, rng.randrange(1, 3))
     if rng.random() < 0.5:
         new = lib.symbolic_trace(new)
     options = {"modules_by_class": True} if lib is fx else {}

@@ -34,7 +34,7 @@ from torch.utils import _pytree as pytree
 import fx
 from tests.reliability.part import Outcome, Part, Plant
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 TEXT, WEIGHTS = "graph.jsonl", "weights.pt"
 X = torch.ones(2, 2)
@@ -83,7 +83,7 @@ THINGS: Final[dict[str, Thing]] = {
 NAMES: Final = (TEXT, WEIGHTS, "notes.txt", "notes.pt", "GRAPH.JSONL")
 
 
-def state_of(path: Path) -> Value:
+def state_of(path: Path) -> AnyValue:
     """What is at a path, and what is in it."""
     if path.is_symlink():
         return "link", os.readlink(path)
@@ -235,7 +235,7 @@ class Own(int):
     """A number of a user's class."""
 
 
-def values() -> list[Value]:
+def values() -> list[AnyValue]:
     """Values of all kinds."""
     base = torch.arange(4.0).reshape(2, 2)
     return [
@@ -281,11 +281,11 @@ def odd(rng: random.Random) -> fx.GraphModule:
     def name() -> str:
         return rng.choice(ODD_NAMES)
 
-    def value() -> Value:
+    def value() -> AnyValue:
         return rng.choice(values())
 
     root, graph = nn.Module(), fx.Graph()
-    kinds: list[Value] = [
+    kinds: list[AnyValue] = [
         nn.Linear(2, 2),
         nn.Module(),
         nn.ReLU(),
@@ -296,7 +296,7 @@ def odd(rng: random.Random) -> fx.GraphModule:
     for _ in range(rng.randrange(3)):
         holder = rng.choice((root, child))
         place = rng.choice(("_parameters", "_buffers", "_modules", ""))
-        made: Value = {"_parameters": nn.Parameter(X), "_buffers": X * 2}
+        made: AnyValue = {"_parameters": nn.Parameter(X), "_buffers": X * 2}
         made["_modules"] = rng.choice((nn.ReLU(), nn.Linear(2, 2)))
         table = vars(holder)[place] if place else vars(holder)
         if place or (key := name()) not in OWN:
@@ -307,7 +307,7 @@ def odd(rng: random.Random) -> fx.GraphModule:
         else (graph.placeholder(rng.choice(("x", "__x", "self_", "é", "len"))))
     )
     nodes = [x, graph.call_function(torch.relu, (x,))]
-    held: list[Value] = [nodes[-1], value(), [value()]]
+    held: list[AnyValue] = [nodes[-1], value(), [value()]]
     for path in (*vars(root)["_buffers"], *vars(child)["_parameters"]):
         prefix = "" if path in vars(root)["_buffers"] else "child."
         with contextlib.suppress(Exception):
@@ -333,14 +333,14 @@ def nested(rng: random.Random) -> fx.GraphModule:
     shape, result = rng.choice(values()), rng.choice(values())
     trees = {"x": pytree.tree_map(lambda _: fx.PH, shape)}
 
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         first = pytree.tree_leaves(x)[0]
         return pytree.tree_map(lambda _: first, result)
 
     return fx.symbolic_trace(f, trees)
 
 
-def alike(one: Value, other: Value) -> bool:
+def alike(one: AnyValue, other: AnyValue) -> bool:
     """Whether two values are of the same types and say the same."""
     return type(one) is type(other) and (
         len(one) == len(other) and all(map(alike, one, other))

@@ -13,32 +13,32 @@ from torch import nn
 
 import fx
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 class Pair(NamedTuple):
     """A named tuple of two values."""
 
-    left: Value
-    right: Value
+    left: AnyValue
+    right: AnyValue
 
 
 @dataclasses.dataclass
 class Note:
     """A dataclass, one of whose fields is not given to its constructor."""
 
-    node: Value
-    rest: list[Value] = dataclasses.field(default_factory=list)
-    cost: Value = dataclasses.field(init=False, default=0)
+    node: AnyValue
+    rest: list[AnyValue] = dataclasses.field(default_factory=list)
+    cost: AnyValue = dataclasses.field(init=False, default=0)
 
 
 class Thing:
     """An object like any other."""
 
-    def __init__(self, held: Value) -> None:
+    def __init__(self, held: AnyValue) -> None:
         self.held = held
 
-    def method(self) -> Value:
+    def method(self) -> AnyValue:
         """What it holds."""
         return self.held
 
@@ -48,11 +48,11 @@ class Slotted:
 
     __slots__ = ("held",)
 
-    def __init__(self, held: Value) -> None:
+    def __init__(self, held: AnyValue) -> None:
         self.held = held
 
 
-def added(values: dict[str, Value]) -> torch.Tensor:
+def added(values: dict[str, AnyValue]) -> torch.Tensor:
     """The sum of what is in a nested container."""
     leaves = torch.utils._pytree.tree_leaves(values)
     return torch.stack(leaves).sum(0)
@@ -64,7 +64,9 @@ def of_pair(pair: Pair, *, scale: float = 1.0) -> torch.Tensor:
     return result
 
 
-def doubled(module: nn.Module, inputs: Value, output: torch.Tensor) -> Value:
+def doubled(
+    module: nn.Module, inputs: AnyValue, output: torch.Tensor
+) -> AnyValue:
     """A forward hook."""
     return output * 2
 
@@ -77,7 +79,7 @@ class Inner(nn.Module):
         self.weight = nn.Parameter(torch.rand(4))
         self.act = nn.Tanh()
 
-    def forward(self, x: Value, y: Value = None) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue = None) -> AnyValue:
         return self.act(x * self.weight) + y
 
 
@@ -112,7 +114,9 @@ for _function in ("added", "of_pair"):
     fx.wrap(_function)
     torch.fx.wrap(_function)
 
-_DEFINED: Value = cast(Value, torch.library).Library("fx_reliability", "DEF")
+_DEFINED: AnyValue = cast(AnyValue, torch.library).Library(
+    "fx_reliability", "DEF"
+)
 _DEFINED.define("double(Tensor x) -> Tensor")
 _DEFINED.define("bump_(Tensor(a!) x) -> Tensor(a!)")
 

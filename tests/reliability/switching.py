@@ -29,7 +29,7 @@ import fx
 
 from .part import Outcome, Part, Plant
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     *(torch, torch.amp, torch.random, torch.cuda, attention),
@@ -46,7 +46,7 @@ SKIPPED: Final = frozenset(
 )
 """What ends the process, waits, or reads files."""
 
-ARGUMENTS: Final[tuple[tuple[Value, ...], ...]] = (
+ARGUMENTS: Final[tuple[tuple[AnyValue, ...], ...]] = (
     (),
     (True,),
     (False,),
@@ -106,7 +106,9 @@ def state() -> tuple[object, ...]:
     )
 
 
-def changes(function: Callable[..., Value], args: tuple[Value, ...]) -> bool:
+def changes(
+    function: Callable[..., AnyValue], args: tuple[AnyValue, ...]
+) -> bool:
     """Whether a call, or a block of what it returns, changes the state.
 
     A function that returns a tensor has drawn it: that is another question.
@@ -143,7 +145,7 @@ def _is_pure(name: str, value: object) -> bool:
         return True
     if isinstance(value, type):
         return issubclass(value, Exception | torch.Tensor)
-    find: Value = torch.jit._builtins._find_builtin
+    find: AnyValue = torch.jit._builtins._find_builtin
     return find(value) is not None
 
 
@@ -166,7 +168,7 @@ def found_by(number: int, name: str) -> list[Switch]:
     return []
 
 
-def in_a_child(work: Callable[[], Value]) -> Value:
+def in_a_child(work: Callable[[], AnyValue]) -> AnyValue:
     """What a function gives in a process of its own; None if that dies."""
     read, write = os.pipe()
     child = os.fork()
@@ -182,7 +184,7 @@ def in_a_child(work: Callable[[], Value]) -> Value:
     return pickle.loads(data) if data else None
 
 
-def noticed(lib: Value, switch: Switch, imported: bool) -> bool:
+def noticed(lib: AnyValue, switch: Switch, imported: bool) -> bool:
     """Whether a trace warns of a call, or refuses it.
 
     Args:
@@ -197,7 +199,7 @@ def noticed(lib: Value, switch: Switch, imported: bool) -> bool:
     lines += ["        with with_it:", "            return x * 2"]
     lines += ["    return x * 2"]
     module = MODULES[number]
-    names: dict[str, Value] = {"module": module, "args": ARGUMENTS[place]}
+    names: dict[str, AnyValue] = {"module": module, "args": ARGUMENTS[place]}
     names[name] = getattr(module, name)
     names["__name__"] = "program"
     exec("\n".join(lines), names)

@@ -31,7 +31,7 @@ from tests.reliability.patched import patched, put_back
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 Errors: TypeAlias = list[str]
 
 TRACING, RUNNING, RECOMPILING = 8, 4, 2
@@ -47,7 +47,7 @@ class Block(nn.Module):
         self.scale = nn.Parameter(torch.ones(3))
         self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 
-    def forward(self, x: Value) -> torch.Tensor:
+    def forward(self, x: AnyValue) -> torch.Tensor:
         """Run it."""
         if isinstance(x, nn.Module):
             raise TypeError(x)
@@ -152,7 +152,7 @@ def folded(
     gm = fold.split_const_subgraphs(net)
 
     def calling(is_cast: bool) -> Callable[[], None]:
-        def called(module: Value) -> Value:
+        def called(module: AnyValue) -> AnyValue:
             with torch.autocast("cpu", torch.bfloat16, enabled=is_cast):
                 return module(x)
 

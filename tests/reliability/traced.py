@@ -21,12 +21,12 @@ import torch
 import fx
 from tests.reliability.part import Outcome
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 Refused: TypeAlias = Counter[str]
 """The first words of an error → how many programs; "" counts the others."""
 
 
-def same(one: Value, two: Value) -> bool:
+def same(one: AnyValue, two: AnyValue) -> bool:
     """Whether two results are equal."""
     if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
         return (
@@ -42,7 +42,9 @@ def same(one: Value, two: Value) -> bool:
     return type(one) is type(two) and bool(one == two)
 
 
-def called(program: Value, args: Sequence[Value], given: Value) -> Value:
+def called(
+    program: AnyValue, args: Sequence[AnyValue], given: AnyValue
+) -> AnyValue:
     """What a program gives and makes of its inputs, or what it raises."""
     args, given = copy.deepcopy((args, given))
     torch.manual_seed(1)
@@ -54,12 +56,12 @@ def called(program: Value, args: Sequence[Value], given: Value) -> Value:
 
 
 def wrong(
-    graph: Value,
-    program: Value,
-    *args: Value,
+    graph: AnyValue,
+    program: AnyValue,
+    *args: AnyValue,
     may_raise: bool = False,
     is_lax: bool = False,
-    **given: Value,
+    **given: AnyValue,
 ) -> str:
     """What a graph does wrong with some inputs, "" if nothing.
 
@@ -84,7 +86,9 @@ def wrong(
     return "" if same(want, got) else f"{got} is {want}"
 
 
-def graph_of(case: str, refused: Refused, trace: Callable[[], Value]) -> Value:
+def graph_of(
+    case: str, refused: Refused, trace: Callable[[], AnyValue]
+) -> AnyValue:
     """A graph; None if it is refused, an `Outcome` if the trace fails."""
     try:
         gm = trace()

@@ -27,8 +27,8 @@ import fx
 
 from .part import Outcome, Part, Plant
 
-Value: TypeAlias = Any
-Body: TypeAlias = Callable[["Subject", Value], Value]
+AnyValue: TypeAlias = Any
+Body: TypeAlias = Callable[["Subject", AnyValue], AnyValue]
 
 
 class Subject(nn.Module):
@@ -45,18 +45,18 @@ class Subject(nn.Module):
         self.register_buffer("count", torch.zeros(()))
         self.plain = torch.zeros(2)
         self.steps = 1
-        self.before: Value = None
-        self.kept: list[Value] = [0.0]
-        self.named: dict[str, Value] = {}
-        self.nested: dict[str, list[Value]] = {"in": [0.0]}
-        self.queue: deque[Value] = deque([0.0], maxlen=2)
+        self.before: AnyValue = None
+        self.kept: list[AnyValue] = [0.0]
+        self.named: dict[str, AnyValue] = {}
+        self.nested: dict[str, list[AnyValue]] = {"in": [0.0]}
+        self.queue: deque[AnyValue] = deque([0.0], maxlen=2)
         self.settings = SimpleNamespace(last=0.0, n=1)
-        self.several: set[Value] = set()
+        self.several: set[AnyValue] = set()
         self.relu = nn.ReLU(inplace=True)
         self.same = nn.Identity()
         self.compiled = torch.compile(_plus_one, backend="eager")
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         return self.body(self, x)
 
 
@@ -67,7 +67,7 @@ class Parent(nn.Module):
         super().__init__()
         self.child = Subject(body)
 
-    def forward(self, x: torch.Tensor) -> Value:
+    def forward(self, x: torch.Tensor) -> AnyValue:
         return self.child(x * 1)
 
 
@@ -75,17 +75,17 @@ def _plus_one(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-def as_function(body: Body) -> Callable[[torch.Tensor], Value]:
+def as_function(body: Body) -> Callable[[torch.Tensor], AnyValue]:
     """A root that is a function, and has the subject in its closure."""
     subject = Subject(body)
 
-    def root(x: torch.Tensor) -> Value:
+    def root(x: torch.Tensor) -> AnyValue:
         return body(subject, x)
 
     return root
 
 
-ROOTS: Final[dict[str, Callable[[Body], Value]]] = {
+ROOTS: Final[dict[str, Callable[[Body], AnyValue]]] = {
     "module": Subject,
     "child": Parent,
     "function": as_function,
@@ -104,47 +104,47 @@ def body(function: Body) -> Body:
 
 
 @body
-def out_then_read(self: Subject, x: Value) -> Value:
+def out_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     torch.add(x, 1, out=t)
     return t * 2
 
 
 @body
-def in_place_then_read(self: Subject, x: Value) -> Value:
+def in_place_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     t.add_(x)
     return t * 2
 
 
 @body
-def in_place_then_returned(self: Subject, x: Value) -> Value:
+def in_place_then_returned(self: Subject, x: AnyValue) -> AnyValue:
     return torch.zeros(2).add_(x)
 
 
 @body
-def item_then_read(self: Subject, x: Value) -> Value:
+def item_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     t[0] = x[0]
     return t + 1
 
 
 @body
-def copy_then_number(self: Subject, x: Value) -> Value:
+def copy_then_number(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     t.copy_(x)
     return x + t.sum().item()
 
 
 @body
-def view_then_read(self: Subject, x: Value) -> Value:
+def view_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     t[1:].copy_(x[:1])
     return t + 1
 
 
 @body
-def operator_in_place_then_read(self: Subject, x: Value) -> Value:
+def operator_in_place_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     kept = t
     t += x
@@ -152,14 +152,14 @@ def operator_in_place_then_read(self: Subject, x: Value) -> Value:
 
 
 @body
-def aten_in_place_then_read(self: Subject, x: Value) -> Value:
+def aten_in_place_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     torch.ops.aten.add_.Tensor(t, x)
     return t * 3
 
 
 @body
-def recorded_then_in_place(self: Subject, x: Value) -> Value:
+def recorded_then_in_place(self: Subject, x: AnyValue) -> AnyValue:
     total, factor = x, torch.ones(2)
     for _ in range(3):
         total = total + x * factor
@@ -168,14 +168,14 @@ def recorded_then_in_place(self: Subject, x: Value) -> Value:
 
 
 @body
-def recorded_then_out(self: Subject, x: Value) -> Value:
+def recorded_then_out(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     y = x + t
     torch.ones(2, out=t)
     return y
 
 
-ALIASES: Final[dict[str, Callable[[Value, Value], Value]]] = {
+ALIASES: Final[dict[str, Callable[[AnyValue, AnyValue], AnyValue]]] = {
     "to": lambda t, x: t.to(x.device),
     "to_dtype": lambda t, x: t.to(dtype=x.dtype),
     "type_as": lambda t, x: t.type_as(x),
@@ -192,10 +192,12 @@ ALIASES: Final[dict[str, Callable[[Value, Value], Value]]] = {
 """Ways to another tensor in the memory of one, all of which are recorded."""
 
 
-def _into_alias(held: bool, alias: Callable[[Value, Value], Value]) -> Body:
+def _into_alias(
+    held: bool, alias: Callable[[AnyValue, AnyValue], AnyValue]
+) -> Body:
     """A program that writes into an alias of a tensor without a proxy."""
 
-    def into_alias(self: Subject, x: Value) -> Value:
+    def into_alias(self: Subject, x: AnyValue) -> AnyValue:
         t = self.total if held else torch.zeros(2)
         alias(t, x).add_(x)
         return t * 1
@@ -204,13 +206,13 @@ def _into_alias(held: bool, alias: Callable[[Value, Value], Value]) -> Body:
 
 
 @body
-def into_what_a_leaf_returns(self: Subject, x: Value) -> Value:
+def into_what_a_leaf_returns(self: Subject, x: AnyValue) -> AnyValue:
     self.same(self.total).add_(x)
     return self.total * 1
 
 
 @body
-def magic_method_in_place(self: Subject, x: Value) -> Value:
+def magic_method_in_place(self: Subject, x: AnyValue) -> AnyValue:
     self.total.view_as(x).__iadd__(x)
     return self.total * 1
 
@@ -221,97 +223,97 @@ for _name, _alias in ALIASES.items():
 
 
 @body
-def buffer_then_read(self: Subject, x: Value) -> Value:
+def buffer_then_read(self: Subject, x: AnyValue) -> AnyValue:
     self.total.add_(x)
     return self.total * 2
 
 
 @body
-def moving_average(self: Subject, x: Value) -> Value:
+def moving_average(self: Subject, x: AnyValue) -> AnyValue:
     self.total.mul_(0.5).add_(x)
     return x - self.total
 
 
 @body
-def buffer_of_a_number(self: Subject, x: Value) -> Value:
+def buffer_of_a_number(self: Subject, x: AnyValue) -> AnyValue:
     self.count.add_(x.sum())
     return x * float(self.count)
 
 
 @body
-def counted(self: Subject, x: Value) -> Value:
+def counted(self: Subject, x: AnyValue) -> AnyValue:
     self.count += 1
     return x * self.count
 
 
 @body
-def buffer_bound_anew(self: Subject, x: Value) -> Value:
+def buffer_bound_anew(self: Subject, x: AnyValue) -> AnyValue:
     self.total = self.total + 1
     return x * self.total
 
 
 @body
-def buffer_bound_to_a_result(self: Subject, x: Value) -> Value:
+def buffer_bound_to_a_result(self: Subject, x: AnyValue) -> AnyValue:
     self.total = self.total + x
     return x * self.total
 
 
 @body
-def attribute_bound_anew(self: Subject, x: Value) -> Value:
+def attribute_bound_anew(self: Subject, x: AnyValue) -> AnyValue:
     self.plain = self.plain * 0.5 + 1
     return x + self.plain
 
 
 @body
-def attribute_bound_to_a_result(self: Subject, x: Value) -> Value:
+def attribute_bound_to_a_result(self: Subject, x: AnyValue) -> AnyValue:
     y = self.plain + x
     self.plain = x
     return y
 
 
 @body
-def attribute_then_read(self: Subject, x: Value) -> Value:
+def attribute_then_read(self: Subject, x: AnyValue) -> AnyValue:
     self.plain.copy_(x)
     return self.plain + self.plain
 
 
 @body
-def module_in_place_then_read(self: Subject, x: Value) -> Value:
+def module_in_place_then_read(self: Subject, x: AnyValue) -> AnyValue:
     self.plain.copy_(x - 2)
     self.relu(self.plain)
     return self.plain + 1
 
 
 @body
-def index_put_then_read(self: Subject, x: Value) -> Value:
+def index_put_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     t.index_put_((torch.tensor([0]),), x[:1])
     return t + x
 
 
 @body
-def out_in_a_tuple(self: Subject, x: Value) -> Value:
+def out_in_a_tuple(self: Subject, x: AnyValue) -> AnyValue:
     values, places = torch.zeros(()), torch.zeros((), dtype=torch.long)
     torch.max(x, 0, out=(values, places))
     return values + 1
 
 
 @body
-def foreach_then_read(self: Subject, x: Value) -> Value:
+def foreach_then_read(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     torch._foreach_add_([t], [x])
     return t * 2
 
 
 @body
-def where_out(self: Subject, x: Value) -> Value:
+def where_out(self: Subject, x: AnyValue) -> AnyValue:
     t = torch.zeros(2)
     torch.where(x > 0, x, -x, out=t)
     return t.sum()
 
 
 @body
-def parameter_in_place(self: Subject, x: Value) -> Value:
+def parameter_in_place(self: Subject, x: AnyValue) -> AnyValue:
     with torch.no_grad():
         self.weight.add_(x)
     return self.weight * 1
@@ -321,87 +323,87 @@ def parameter_in_place(self: Subject, x: Value) -> Value:
 
 
 @body
-def number_counted(self: Subject, x: Value) -> Value:
+def number_counted(self: Subject, x: AnyValue) -> AnyValue:
     self.steps += 1
     return x * self.steps
 
 
 @body
-def none_bound_to_an_input(self: Subject, x: Value) -> Value:
+def none_bound_to_an_input(self: Subject, x: AnyValue) -> AnyValue:
     y = x if self.before is None else x + self.before
     self.before = x
     return y
 
 
 @body
-def new_attribute(self: Subject, x: Value) -> Value:
+def new_attribute(self: Subject, x: AnyValue) -> AnyValue:
     y = getattr(self, "absent", 0.0) + x
     self.absent = x
     return y
 
 
 @body
-def item_of_a_list(self: Subject, x: Value) -> Value:
+def item_of_a_list(self: Subject, x: AnyValue) -> AnyValue:
     y = self.kept[-1] + x
     self.kept[0] = x
     return y
 
 
 @body
-def appended_to_a_list(self: Subject, x: Value) -> Value:
+def appended_to_a_list(self: Subject, x: AnyValue) -> AnyValue:
     self.kept.append(x)
     return x * len(self.kept)
 
 
 @body
-def item_of_a_dict(self: Subject, x: Value) -> Value:
+def item_of_a_dict(self: Subject, x: AnyValue) -> AnyValue:
     y = self.named.get("last", 0.0) + x
     self.named["last"] = x
     return y
 
 
 @body
-def proxy_in_a_tuple(self: Subject, x: Value) -> Value:
+def proxy_in_a_tuple(self: Subject, x: AnyValue) -> AnyValue:
     y = x if self.before is None else x + self.before[0]
     self.before = (x, 1)
     return y
 
 
 @body
-def kept_in_a_list_in_a_dict(self: Subject, x: Value) -> Value:
+def kept_in_a_list_in_a_dict(self: Subject, x: AnyValue) -> AnyValue:
     y = self.nested["in"][0] + x
     self.nested["in"][0] = x
     return y
 
 
 @body
-def kept_in_a_deque(self: Subject, x: Value) -> Value:
+def kept_in_a_deque(self: Subject, x: AnyValue) -> AnyValue:
     y = self.queue[-1] + x
     self.queue.append(x)
     return y
 
 
 @body
-def kept_in_a_set(self: Subject, x: Value) -> Value:
+def kept_in_a_set(self: Subject, x: AnyValue) -> AnyValue:
     self.several.add(len(self.several))
     return x * len(self.several)
 
 
 @body
-def kept_in_an_object(self: Subject, x: Value) -> Value:
+def kept_in_an_object(self: Subject, x: AnyValue) -> AnyValue:
     y = self.settings.last + x
     self.settings.last = x
     return y
 
 
 @body
-def kept_in_an_object_as_a_number(self: Subject, x: Value) -> Value:
+def kept_in_an_object_as_a_number(self: Subject, x: AnyValue) -> AnyValue:
     self.settings.n += 1
     return x * self.settings.n
 
 
 @body
-def kept_in_a_new_buffer(self: Subject, x: Value) -> Value:
+def kept_in_a_new_buffer(self: Subject, x: AnyValue) -> AnyValue:
     y = self.same._buffers.get("last", torch.zeros(2)) + x
     self.same.register_buffer("last", x)
     return y
@@ -411,17 +413,17 @@ def kept_in_a_new_buffer(self: Subject, x: Value) -> Value:
 
 
 @body
-def mode_of_the_root(self: Subject, x: Value) -> Value:
+def mode_of_the_root(self: Subject, x: AnyValue) -> AnyValue:
     return x * 2 if self.training else x
 
 
 @body
-def mode_of_a_child(self: Subject, x: Value) -> Value:
+def mode_of_a_child(self: Subject, x: AnyValue) -> AnyValue:
     return x * 2 if self.same.training else x
 
 
 @body
-def mode_by_its_name(self: Subject, x: Value) -> Value:
+def mode_by_its_name(self: Subject, x: AnyValue) -> AnyValue:
     name = "training"
     return x * 2 if getattr(self, name) else x
 
@@ -431,12 +433,12 @@ def _is_on(module: nn.Module) -> bool:
 
 
 @body
-def mode_by_a_function(self: Subject, x: Value) -> Value:
+def mode_by_a_function(self: Subject, x: AnyValue) -> AnyValue:
     return x * 2 if _is_on(self) else x
 
 
 @body
-def mode_by_a_partial(self: Subject, x: Value) -> Value:
+def mode_by_a_partial(self: Subject, x: AnyValue) -> AnyValue:
     return x * 2 if functools.partial(_is_on, self)() else x
 
 
@@ -444,76 +446,76 @@ def mode_by_a_partial(self: Subject, x: Value) -> Value:
 
 
 @body
-def data_assigned(self: Subject, x: Value) -> Value:
+def data_assigned(self: Subject, x: AnyValue) -> AnyValue:
     y = x + 0
     y.data = x * 5
     return y + 1
 
 
 @body
-def data_of_an_attribute(self: Subject, x: Value) -> Value:
+def data_of_an_attribute(self: Subject, x: AnyValue) -> AnyValue:
     y = x * 1
     y.data.mul_(2)
     return y + 1
 
 
 @body
-def real_assigned(self: Subject, x: Value) -> Value:
+def real_assigned(self: Subject, x: AnyValue) -> AnyValue:
     y = torch.complex(x, x)
     y.real = x * 3
     return y * 2
 
 
 @body
-def imag_assigned(self: Subject, x: Value) -> Value:
+def imag_assigned(self: Subject, x: AnyValue) -> AnyValue:
     y = torch.complex(x, x)
     y.imag = x * 0 + 7
     return y * 2
 
 
 @body
-def requires_grad_assigned(self: Subject, x: Value) -> Value:
+def requires_grad_assigned(self: Subject, x: AnyValue) -> AnyValue:
     y = x.detach().clone()
     y.requires_grad = True
     return (y * 2).requires_grad, y * 2
 
 
 @body
-def grad_assigned(self: Subject, x: Value) -> Value:
+def grad_assigned(self: Subject, x: AnyValue) -> AnyValue:
     y = x.detach().clone()
     y.grad = x * 2
     return y.grad + 1
 
 
 @body
-def own_attribute(self: Subject, x: Value) -> Value:
+def own_attribute(self: Subject, x: AnyValue) -> AnyValue:
     x.note = 3
     return x + x.note
 
 
 @body
-def attribute_deleted(self: Subject, x: Value) -> Value:
+def attribute_deleted(self: Subject, x: AnyValue) -> AnyValue:
     y = x.detach().clone()
     del y.grad
     return y + 1
 
 
 @body
-def setattr_called(self: Subject, x: Value) -> Value:
+def setattr_called(self: Subject, x: AnyValue) -> AnyValue:
     y = x * 1
     setattr(y, "data", x + 4)  # noqa: B010
     return y
 
 
 @body
-def item_of_a_proxy(self: Subject, x: Value) -> Value:
+def item_of_a_proxy(self: Subject, x: AnyValue) -> AnyValue:
     y = x * 1
     y[0] = 3
     return y
 
 
 @body
-def item_deleted(self: Subject, x: Value) -> Value:
+def item_deleted(self: Subject, x: AnyValue) -> AnyValue:
     y = [x, x]
     del y[0]
     del x[0]
@@ -524,20 +526,20 @@ def item_deleted(self: Subject, x: Value) -> Value:
 
 
 @body
-def gradients_off(self: Subject, x: Value) -> Value:
+def gradients_off(self: Subject, x: AnyValue) -> AnyValue:
     with torch.no_grad():
         y = self.weight * x
     return y.requires_grad, y
 
 
 @body
-def gradients_off_by_a_decorator(self: Subject, x: Value) -> Value:
+def gradients_off_by_a_decorator(self: Subject, x: AnyValue) -> AnyValue:
     y = torch.no_grad()(lambda: self.weight * x)()
     return y.requires_grad, y
 
 
 @body
-def gradients_off_by_a_call(self: Subject, x: Value) -> Value:
+def gradients_off_by_a_call(self: Subject, x: AnyValue) -> AnyValue:
     torch.set_grad_enabled(False)
     try:
         y = self.weight * x
@@ -547,20 +549,20 @@ def gradients_off_by_a_call(self: Subject, x: Value) -> Value:
 
 
 @body
-def inference(self: Subject, x: Value) -> Value:
+def inference(self: Subject, x: AnyValue) -> AnyValue:
     with torch.inference_mode():
         y = x * 2
     return y.is_inference(), y
 
 
 @body
-def cast(self: Subject, x: Value) -> Value:
+def cast(self: Subject, x: AnyValue) -> AnyValue:
     with torch.autocast("cpu"):
         return x[None] @ x[:, None]
 
 
 @body
-def cast_not_inside(self: Subject, x: Value) -> Value:
+def cast_not_inside(self: Subject, x: AnyValue) -> AnyValue:
     with torch.autocast("cpu"):
         y = x[None] @ x[:, None]
         with torch.autocast("cpu", enabled=False):
@@ -571,74 +573,74 @@ def cast_not_inside(self: Subject, x: Value) -> Value:
 
 
 @body
-def called_callable(self: Subject, x: Value) -> Value:
+def called_callable(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if callable(x) else 2)
 
 
 @body
-def asked_isinstance(self: Subject, x: Value) -> Value:
+def asked_isinstance(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if isinstance(x, torch.Tensor) else 2)
 
 
 @body
-def asked_isinstance_of_many(self: Subject, x: Value) -> Value:
+def asked_isinstance_of_many(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if isinstance(x, list | tuple) else 2)
 
 
 @body
-def asked_hasattr(self: Subject, x: Value) -> Value:
+def asked_hasattr(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if hasattr(x, "nowhere") else 2)
 
 
 @body
-def asked_hasattr_of_a_method(self: Subject, x: Value) -> Value:
+def asked_hasattr_of_a_method(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if hasattr(x, "relu") else 2)
 
 
 @body
-def found_in_a_set(self: Subject, x: Value) -> Value:
+def found_in_a_set(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if x in {x} else 2)
 
 
 @body
-def number_in_a_set(self: Subject, x: Value) -> Value:
+def number_in_a_set(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if x.dim() in {1, 2} else 2)
 
 
 @body
-def number_in_a_dict(self: Subject, x: Value) -> Value:
+def number_in_a_dict(self: Subject, x: AnyValue) -> AnyValue:
     return x + {1: 5}.get(x.dim(), 7)
 
 
 @body
-def number_in_a_list(self: Subject, x: Value) -> Value:
+def number_in_a_list(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if x.dim() in [1, 2] else 2)
 
 
 @body
-def number_in_a_range(self: Subject, x: Value) -> Value:
+def number_in_a_range(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if x.dim() in range(1, 3) else 2)
 
 
 @body
-def found_in_a_list(self: Subject, x: Value) -> Value:
+def found_in_a_list(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if x in [x] else 2)
 
 
 @body
-def key_of_a_dict(self: Subject, x: Value) -> Value:
+def key_of_a_dict(self: Subject, x: AnyValue) -> AnyValue:
     return {x: x * 2}[x]
 
 
 @body
-def contained(self: Subject, x: Value) -> Value:
+def contained(self: Subject, x: AnyValue) -> AnyValue:
     return x + (1 if 3.0 in x else 2)
 
 
 @body
-def cached(self: Subject, x: Value) -> Value:
+def cached(self: Subject, x: AnyValue) -> AnyValue:
     @functools.lru_cache
-    def size(n: Value) -> Value:
+    def size(n: AnyValue) -> AnyValue:
         return n * 2
 
     return x + size(x.dim())
@@ -648,130 +650,130 @@ def cached(self: Subject, x: Value) -> Value:
 
 
 @body
-def condition(self: Subject, x: Value) -> Value:
+def condition(self: Subject, x: AnyValue) -> AnyValue:
     return x if x.sum() > 0 else -x
 
 
 @body
-def negation(self: Subject, x: Value) -> Value:
+def negation(self: Subject, x: AnyValue) -> AnyValue:
     return x + (not x.sum())
 
 
 @body
-def both(self: Subject, x: Value) -> Value:
+def both(self: Subject, x: AnyValue) -> AnyValue:
     return x.sum() and x
 
 
 @body
-def chained(self: Subject, x: Value) -> Value:
+def chained(self: Subject, x: AnyValue) -> AnyValue:
     return x + (0 < x.sum() < 9)
 
 
 @body
-def asserted(self: Subject, x: Value) -> Value:
+def asserted(self: Subject, x: AnyValue) -> AnyValue:
     assert x.sum() > -100
     return x
 
 
 @body
-def loop(self: Subject, x: Value) -> Value:
+def loop(self: Subject, x: AnyValue) -> AnyValue:
     return [part * 2 for part in x]
 
 
 @body
-def unpacked(self: Subject, x: Value) -> Value:
+def unpacked(self: Subject, x: AnyValue) -> AnyValue:
     a, b = x
     return a + b
 
 
 @body
-def unpacked_with_rest(self: Subject, x: Value) -> Value:
+def unpacked_with_rest(self: Subject, x: AnyValue) -> AnyValue:
     a, *rest = x
     return a, rest
 
 
 @body
-def starred(self: Subject, x: Value) -> Value:
+def starred(self: Subject, x: AnyValue) -> AnyValue:
     return torch.stack([*x])
 
 
 @body
-def zipped(self: Subject, x: Value) -> Value:
+def zipped(self: Subject, x: AnyValue) -> AnyValue:
     return [a + b for a, b in zip(x, x, strict=True)]
 
 
 @body
-def summed(self: Subject, x: Value) -> Value:
+def summed(self: Subject, x: AnyValue) -> AnyValue:
     return sum(x)
 
 
 @body
-def length(self: Subject, x: Value) -> Value:
+def length(self: Subject, x: AnyValue) -> AnyValue:
     return x * len(x)
 
 
 @body
-def numbers(self: Subject, x: Value) -> Value:
+def numbers(self: Subject, x: AnyValue) -> AnyValue:
     return [float(x[0]), int(x[1]), round(x[0].item())]
 
 
 @body
-def index(self: Subject, x: Value) -> Value:
+def index(self: Subject, x: AnyValue) -> AnyValue:
     return [10, 20, 30][x.argmax()]
 
 
 @body
-def repeated(self: Subject, x: Value) -> Value:
+def repeated(self: Subject, x: AnyValue) -> AnyValue:
     return [x[i] for i in range(x.shape[0])]
 
 
 @body
-def minimum(self: Subject, x: Value) -> Value:
+def minimum(self: Subject, x: AnyValue) -> AnyValue:
     return min(x[0], x[1])
 
 
 @body
-def ordered(self: Subject, x: Value) -> Value:
+def ordered(self: Subject, x: AnyValue) -> AnyValue:
     return sorted([x[0], x[1]])
 
 
 @body
-def root_of(self: Subject, x: Value) -> Value:
+def root_of(self: Subject, x: AnyValue) -> AnyValue:
     return math.sqrt(x.sum())
 
 
 @body
-def array(self: Subject, x: Value) -> Value:
+def array(self: Subject, x: AnyValue) -> AnyValue:
     return torch.from_numpy(x.detach().numpy() + 1)
 
 
 @body
-def listed(self: Subject, x: Value) -> Value:
+def listed(self: Subject, x: AnyValue) -> AnyValue:
     return torch.tensor(x.tolist()) + 1
 
 
 @body
-def built_of_numbers(self: Subject, x: Value) -> Value:
+def built_of_numbers(self: Subject, x: AnyValue) -> AnyValue:
     return torch.tensor([x[0], x[1]]) * 2
 
 
 @body
-def divided_with_rest(self: Subject, x: Value) -> Value:
+def divided_with_rest(self: Subject, x: AnyValue) -> AnyValue:
     return divmod(x, 2)
 
 
 @body
-def absolute(self: Subject, x: Value) -> Value:
+def absolute(self: Subject, x: AnyValue) -> AnyValue:
     return abs(x), +x, -x, x.__abs__()
 
 
 @body
-def reflected(self: Subject, x: Value) -> Value:
+def reflected(self: Subject, x: AnyValue) -> AnyValue:
     return [2 - x, 2**x, 2 / x, 7 // x, 7 % x, self.weight.detach() @ x]
 
 
 @body
-def matched(self: Subject, x: Value) -> Value:
+def matched(self: Subject, x: AnyValue) -> AnyValue:
     match x:
         case [a, b]:
             return a + b
@@ -783,13 +785,13 @@ def matched(self: Subject, x: Value) -> Value:
 
 
 @body
-def deep_copy(self: Subject, x: Value) -> Value:
+def deep_copy(self: Subject, x: AnyValue) -> AnyValue:
     y = copy.deepcopy(x.detach())
     return y.mul_(2) + x
 
 
 @body
-def deep_copy_in_a_list(self: Subject, x: Value) -> Value:
+def deep_copy_in_a_list(self: Subject, x: AnyValue) -> AnyValue:
     y = x.detach()
     a, b = copy.deepcopy([y, y])
     a.mul_(2)
@@ -797,7 +799,7 @@ def deep_copy_in_a_list(self: Subject, x: Value) -> Value:
 
 
 @body
-def shallow_copy(self: Subject, x: Value) -> Value:
+def shallow_copy(self: Subject, x: AnyValue) -> AnyValue:
     y = x * 1
     z = copy.copy(y)
     z.mul_(2)
@@ -805,42 +807,42 @@ def shallow_copy(self: Subject, x: Value) -> Value:
 
 
 @body
-def compiled(self: Subject, x: Value) -> Value:
+def compiled(self: Subject, x: AnyValue) -> AnyValue:
     return self.compiled(x) * 2
 
 
 @body
-def scripted(self: Subject, x: Value) -> Value:
+def scripted(self: Subject, x: AnyValue) -> AnyValue:
     return torch.jit.script(_plus_one)(x)
 
 
 @body
-def mapped(self: Subject, x: Value) -> Value:
+def mapped(self: Subject, x: AnyValue) -> AnyValue:
     return torch.vmap(_plus_one)(x)
 
 
 @body
-def differentiated(self: Subject, x: Value) -> Value:
+def differentiated(self: Subject, x: AnyValue) -> AnyValue:
     return torch.func.grad(lambda y: (y * y).sum())(x)
 
 
 @body
-def checkpointed(self: Subject, x: Value) -> Value:
+def checkpointed(self: Subject, x: AnyValue) -> AnyValue:
     return torch.utils.checkpoint.checkpoint(_plus_one, x, use_reentrant=False)
 
 
 @body
-def root_given_to_a_leaf(self: Subject, x: Value) -> Value:
+def root_given_to_a_leaf(self: Subject, x: AnyValue) -> AnyValue:
     return _leaf(self, x)
 
 
 @body
-def own_state(self: Subject, x: Value) -> Value:
+def own_state(self: Subject, x: AnyValue) -> AnyValue:
     return F.dropout(x, 0.0, self.training) * self.weight
 
 
 @fx.wrap
-def _leaf(module: Value, x: Value) -> Value:
+def _leaf(module: AnyValue, x: AnyValue) -> AnyValue:
     return x * module.weight
 
 
@@ -856,7 +858,7 @@ RECORDED: Final = frozenset(
 """Programs that no library may refuse as a child."""
 
 
-def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
+def outcome(lib: AnyValue, make: Callable[[Body], AnyValue], body: Body) -> str:
     """What is wrong with a program in a library; "" if nothing."""
     given = [torch.tensor([1.5, 4.0]), torch.tensor([-3.0, 2.0])]
     if body.__name__.startswith("mode_"):
@@ -881,7 +883,9 @@ def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
     return ""
 
 
-def in_another_mode(lib: Value, root: Value, given: list[torch.Tensor]) -> str:
+def in_another_mode(
+    lib: AnyValue, root: AnyValue, given: list[torch.Tensor]
+) -> str:
     """What is wrong with graphs once they are put in evaluation.
 
     The second is a trace of the first.
@@ -898,9 +902,9 @@ def in_another_mode(lib: Value, root: Value, given: list[torch.Tensor]) -> str:
     return wrong
 
 
-def results(function: Value, given: list[torch.Tensor]) -> list[Value]:
+def results(function: AnyValue, given: list[torch.Tensor]) -> list[AnyValue]:
     """What calls return, one after the other; errors end them."""
-    found: list[Value] = []
+    found: list[AnyValue] = []
     with warnings.catch_warnings(), _silence():
         warnings.simplefilter("ignore")
         for x in given:
@@ -923,14 +927,14 @@ def _silence() -> Iterator[None]:
         sys.stderr = before
 
 
-def detached(value: Value) -> Value:
+def detached(value: AnyValue) -> AnyValue:
     """Values without the graph of autograd, which has no copies."""
     return torch.utils._pytree.tree_map(
         lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value
     )
 
 
-def same(want: Value, have: Value) -> bool:
+def same(want: AnyValue, have: AnyValue) -> bool:
     """Whether two results are equal, kinds included.
 
     A graph that fails is not wrong in silence.

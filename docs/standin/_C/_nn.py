@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from .._functions import alike, matmul, overridable, t
-from .._tensor import Tensor, Value
+from .._tensor import AnyValue, Tensor
 
 
-def _linear(input: Tensor, weight: Tensor, bias: Value = None) -> Tensor:
+def _linear(input: Tensor, weight: Tensor, bias: AnyValue = None) -> Tensor:
     """A product with a matrix, and a sum."""
     return matmul(input, t(weight))
 

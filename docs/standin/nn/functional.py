@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _functions as of_torch
 from .._C import _nn
 from .._functions import FUNCTIONS, alike, functional
-from .._tensor import Tensor, Value
+from .._tensor import AnyValue, Tensor
 
 linear, gelu = _nn.linear, _nn.gelu
 conv2d = FUNCTIONS["conv2d"]
@@ -36,7 +36,7 @@ def softmax(
     input: Tensor,
     dim: int | None = None,
     _stacklevel: int = 3,
-    dtype: Value = None,
+    dtype: AnyValue = None,
 ) -> Tensor:
     """Numbers that add up to one."""
     return alike(input)
@@ -45,9 +45,9 @@ def softmax(
 @functional("input", "normalized_shape")
 def layer_norm(
     input: Tensor,
-    normalized_shape: Value,
-    weight: Value = None,
-    bias: Value = None,
+    normalized_shape: AnyValue,
+    weight: AnyValue = None,
+    bias: AnyValue = None,
     eps: float = 1e-5,
 ) -> Tensor:
     """Numbers around zero."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from .._functions import alike, conv2d, flatten, matmul, pooled, t
-from .._tensor import Tensor, Value, float32
+from .._tensor import AnyValue, Tensor, float32
 
 
 class Parameter(Tensor):
@@ -23,14 +23,14 @@ _HOLDERS: Final = ("_parameters", "_buffers", "_modules")
 class Module:
     """Something with a forward, parameters, and modules inside."""
 
-    forward: Callable[..., Value]
+    forward: Callable[..., AnyValue]
 
     def __init__(self) -> None:
         """Begin with none of them."""
         self.__dict__.update({"training": True, "_non_persistent": set()})
         self.__dict__.update({name: {} for name in _HOLDERS})
 
-    def __setattr__(self, name: str, value: Value) -> None:
+    def __setattr__(self, name: str, value: AnyValue) -> None:
         own = self.__dict__
         for holder in _HOLDERS:
             own[holder].pop(name, None)
@@ -41,7 +41,7 @@ class Module:
         else:
             object.__setattr__(self, name, value)
 
-    def __getattr__(self, name: str) -> Value:
+    def __getattr__(self, name: str) -> AnyValue:
         for holder in _HOLDERS:
             if name in self.__dict__.get(holder, ()):
                 return self.__dict__[holder][name]
@@ -54,17 +54,17 @@ class Module:
                 return
         object.__delattr__(self, name)
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+    def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Run the forward."""
         return self.forward(*args, **kwargs)
 
     def register_buffer(
-        self, name: str, tensor: Value, persistent: bool = True
+        self, name: str, tensor: AnyValue, persistent: bool = True
     ) -> None:
         """Hold a tensor that is not trained."""
         self._buffers[name] = tensor
 
-    def register_parameter(self, name: str, param: Value) -> None:
+    def register_parameter(self, name: str, param: AnyValue) -> None:
         """Hold a parameter."""
         self._parameters[name] = param
 
@@ -73,7 +73,7 @@ class Module:
         self._modules[name] = module
 
     def named_modules(
-        self, memo: set[Value] | None = None, prefix: str = ""
+        self, memo: set[AnyValue] | None = None, prefix: str = ""
     ) -> Iterator[tuple[str, Module]]:
         """This module and all inside it, with their paths."""
         memo = set() if memo is None else memo
@@ -148,7 +148,7 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: AnyValue) -> AnyValue:
         for module in self:
             input = module(input)
         return input
@@ -202,7 +202,7 @@ class Conv2d(Module):
 class _Alike(Module):
     """A module whose result has the shape of its input."""
 
-    def __init__(self, *settings: Value, **more: Value) -> None:
+    def __init__(self, *settings: AnyValue, **more: AnyValue) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -212,7 +212,7 @@ class _Alike(Module):
 class _Normal(_Alike):
     """A module with a weight and a bias for each feature."""
 
-    def __init__(self, features: int, **more: Value) -> None:
+    def __init__(self, features: int, **more: AnyValue) -> None:
         super().__init__()
         self.weight = Parameter(Tensor((features,)))
         self.bias = Parameter(Tensor((features,)))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from .._tensor import Value
+from .._tensor import AnyValue
 
-Flatten = Callable[[Value], tuple[list[Value], Value]]
-Unflatten = Callable[[list[Value], Value], Value]
+Flatten = Callable[[AnyValue], tuple[list[AnyValue], AnyValue]]
+Unflatten = Callable[[list[AnyValue], AnyValue], AnyValue]
 NODES: Final[dict[type, tuple[Flatten, Unflatten]]] = {
     tuple: (lambda one: (list(one), None), lambda leaves, _: tuple(leaves)),
     list: (lambda one: (list(one), None), lambda leaves, _: leaves),
@@ -25,7 +25,7 @@ NODES: Final[dict[type, tuple[Flatten, Unflatten]]] = {
 class MappingKey:
     """A step of a path, into a dict."""
 
-    key: Value
+    key: AnyValue
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class SequenceKey:
 class TreeSpec:
     """A tree without its leaves; `type` is None for a leaf."""
 
-    type: Value = None
-    context: Value = None
+    type: AnyValue = None
+    context: AnyValue = None
     children_specs: list[TreeSpec] = field(default_factory=list)
 
     def is_leaf(self) -> bool:
@@ -55,18 +55,18 @@ class TreeSpec:
 
 
 def register_pytree_node(
-    cls: type, flatten: Flatten, unflatten: Unflatten, **more: Value
+    cls: type, flatten: Flatten, unflatten: Unflatten, **more: AnyValue
 ) -> None:
     """Make a class one of the containers."""
     NODES[cls] = flatten, unflatten
 
 
-def tree_is_leaf(tree: Value) -> bool:
+def tree_is_leaf(tree: AnyValue) -> bool:
     """Whether a value is not a container."""
     return type(tree) not in NODES
 
 
-def tree_flatten(tree: Value) -> tuple[list[Value], TreeSpec]:
+def tree_flatten(tree: AnyValue) -> tuple[list[AnyValue], TreeSpec]:
     """The leaves of a tree, and the tree without them."""
     if tree_is_leaf(tree):
         return [tree], TreeSpec()
@@ -76,29 +76,31 @@ def tree_flatten(tree: Value) -> tuple[list[Value], TreeSpec]:
     return leaves, TreeSpec(type(tree), context, [spec for _, spec in pairs])
 
 
-def tree_unflatten(leaves: Iterable[Value], treespec: TreeSpec) -> Value:
+def tree_unflatten(leaves: Iterable[AnyValue], treespec: TreeSpec) -> AnyValue:
     """A tree with other leaves."""
     return _filled(iter(leaves), treespec)
 
 
-def _filled(leaves: Iterator[Value], spec: TreeSpec) -> Value:
+def _filled(leaves: Iterator[AnyValue], spec: TreeSpec) -> AnyValue:
     if spec.is_leaf():
         return next(leaves)
     children = [_filled(leaves, child) for child in spec.children_specs]
     return NODES[spec.type][1](children, spec.context)
 
 
-def tree_leaves(tree: Value) -> list[Value]:
+def tree_leaves(tree: AnyValue) -> list[AnyValue]:
     """The leaves of a tree."""
     return tree_flatten(tree)[0]
 
 
-def tree_structure(tree: Value) -> TreeSpec:
+def tree_structure(tree: AnyValue) -> TreeSpec:
     """A tree without its leaves."""
     return tree_flatten(tree)[1]
 
 
-def tree_map(function: Callable[[Value], Value], tree: Value) -> Value:
+def tree_map(
+    function: Callable[[AnyValue], AnyValue], tree: AnyValue
+) -> AnyValue:
     """A tree with what a function gives for each leaf."""
     leaves, spec = tree_flatten(tree)
     return tree_unflatten(map(function, leaves), spec)

@@ -21,7 +21,7 @@ from ..linked_list.opcodes import OPCODES, check_target
 from ..node import Node
 from ..recording.operators import Operator, syntax_of
 from ..use_def.lint import last_users
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 from .argument_text import ArgumentPrinter, type_text
 from .names import GlobalNames, LocalNames, exact, is_attribute_name, quoted
 
@@ -272,7 +272,7 @@ def has_syntax(
     if node._kwargs or len(args) != operator.arity:
         return False
     if operator.in_place:
-        left: Value = args[0]
+        left: AnyValue = args[0]
         if not issubclass(type(left), Node):
             return False
         is_item = operator.function is setitem
@@ -291,7 +291,7 @@ def is_attribute_access(node: Node) -> bool:
 
 def path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
-    target: Value = node._target
+    target: AnyValue = node._target
     if not isinstance(target, str):
         check_target(node.op, target, node.name)  # raises
     return exact(target)

@@ -28,7 +28,7 @@ from ..linked_list.namespace import BUILTINS, TAKEN, Namespace, target_to_str
 from ..node import Node
 from ..torch_private import pytree
 from ..use_def.text import _get_qualified_name, is_from_torch, resolves_to
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 
@@ -150,7 +150,7 @@ class GlobalNames:
         Args:
             taken: the names of the function's parameters and variables.
         """
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, AnyValue] = {}
         self.spelled: dict[str, str] = {}
         self._namespace = Namespace()
         self._taken = {*taken}
@@ -162,7 +162,7 @@ class GlobalNames:
                 self.spelled[name] = self._known[id(obj)] = name
                 self.values[name] = obj
 
-    def name_of(self, obj: Value, hint: str = "") -> str:
+    def name_of(self, obj: AnyValue, hint: str = "") -> str:
         """The expression by which the code finds a function or a class.
 
         Args:
@@ -178,7 +178,7 @@ class GlobalNames:
             known = self._known[key] = self._find(obj, hint)
         return known
 
-    def _find(self, obj: Value, hint: str) -> str:
+    def _find(self, obj: AnyValue, hint: str) -> str:
         """A path in torch, the name of a builtin, or a global bound to it."""
         text = _get_qualified_name(obj)
         if text.startswith("torch.") and is_from_torch(obj):
@@ -200,14 +200,14 @@ class GlobalNames:
             return name
         return self.bind(name, BUILTINS[name])
 
-    def bind(self, hint: str, obj: Value) -> str:
+    def bind(self, hint: str, obj: AnyValue) -> str:
         """Make `obj` a global, under a name as close to `hint` as can be.
 
         torch.fx: graph.py, add_global
         """
         raise NotImplementedError("stage 05: GlobalNames.bind")
 
-    def constant(self, value: Value) -> str:
+    def constant(self, value: AnyValue) -> str:
         """A global for a constant, named after its type."""
         kind = target_to_str(type(value).__name__)
         return self.bind(f"_constant_{kind}", value)
@@ -228,7 +228,7 @@ class GlobalNames:
             name = self._namespace.create_name(hint)
         return name
 
-    def claim(self, name: str, obj: Value) -> None:
+    def claim(self, name: str, obj: AnyValue) -> None:
         """Make `obj` a global under exactly this name.
 
         Raises:
@@ -243,7 +243,7 @@ class GlobalNames:
         self.values[name] = obj
 
 
-def _key(obj: Value) -> Hashable:
+def _key(obj: AnyValue) -> Hashable:
     """What tells objects apart: identity, and equality for plain constants.
 
     `x.method` makes a new object each time; what it is bound to is the same.

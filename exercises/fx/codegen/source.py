@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from ..node import Node
 from ..use_def.contracts import PythonCode
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 _numbers: Final = itertools.count()
 
@@ -47,7 +47,7 @@ class CompiledForward(NamedTuple):
 def compile_forward(
     code: PythonCode,
     nodes: Sequence[Node],
-    co_fields: Mapping[str, Value],
+    co_fields: Mapping[str, AnyValue],
 ) -> CompiledForward:
     """Compile the text of a function `forward`, and define the function.
 
@@ -73,7 +73,7 @@ def _forget(key: str) -> None:
     linecache.cache.pop(key, None)
 
 
-def _new_key(co_fields: Mapping[str, Value]) -> str:
+def _new_key(co_fields: Mapping[str, AnyValue]) -> str:
     """A unique file name that says which function was traced."""
     key = f"<eval_with_key>.{next(_numbers)}"
     try:
@@ -108,7 +108,7 @@ def kept(
     """
     if known is None:
         return None
-    forward: Value = known.forward
+    forward: AnyValue = known.forward
     names = forward.__globals__
     same = (
         known.code.src == code.src
@@ -121,7 +121,7 @@ def kept(
     return known if same else None
 
 
-def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
+def _refuse_call(self: object, *args: AnyValue, **kwargs: AnyValue) -> None:
     """The forward of a module whose graph has no node yet.
 
     Raises:
@@ -133,7 +133,7 @@ def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
     )
 
 
-refuse_call: Final[Value] = _refuse_call
+refuse_call: Final[AnyValue] = _refuse_call
 """The same, for where mypy asks for a FunctionType."""
 
 

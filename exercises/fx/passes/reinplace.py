@@ -24,7 +24,7 @@ from ..reinplacing.aliasing import arguments_of, geometry, tensors_in
 from ..reinplacing.simulation import (
     COPY,
     Call,
-    Kept,
+    NotInPlace,
     ReinplaceReport,
     Simulation,
     Verdict,
@@ -38,12 +38,12 @@ from ..reinplacing.strides import (
 )
 from ..rewriting.snapshot import Snapshot
 from ..schemas.facts import facts_of
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 
 
-def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
+def reinplace(gm: GraphModule, *sample_args: AnyValue) -> GraphModule:
     """Turn calls of operators into in-place calls where that is safe.
 
     For each call `b = foo(a, args...)` of an operator with an in-place
@@ -104,7 +104,9 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
     return _rewrite(gm, _simulate(gm, sample_args))
 
 
-def reinplace_report(gm: GraphModule, *sample_args: Value) -> ReinplaceReport:
+def reinplace_report(
+    gm: GraphModule, *sample_args: AnyValue
+) -> ReinplaceReport:
     """Say what `reinplace` would do, and what stops it elsewhere.
 
     Args:
@@ -119,7 +121,7 @@ def reinplace_report(gm: GraphModule, *sample_args: Value) -> ReinplaceReport:
     return report_on(_simulate(gm, sample_args))
 
 
-def _simulate(gm: GraphModule, sample_args: tuple[Value, ...]) -> Simulation:
+def _simulate(gm: GraphModule, sample_args: tuple[AnyValue, ...]) -> Simulation:
     """Decide about every node in order; the graph stays as it is."""
     if not isinstance(gm, GraphModule):
         raise TypeError(
@@ -137,13 +139,13 @@ def _simulate(gm: GraphModule, sample_args: tuple[Value, ...]) -> Simulation:
             call = sim.candidate(place, node)
             if call is not None:
                 _decide(sim, call)
-        except Kept as kept:
+        except NotInPlace as kept:
             sim.keep(node, kept)
     return sim
 
 
 def _decide(sim: Simulation, call: Call) -> None:
-    """Do a call in place, unless a rule raises `Kept`."""
+    """Do a call in place, unless a rule raises `NotInPlace`."""
     rule_1a_metadata(sim, call)
     rule_1a_reach(sim, call)
     limit = rule_1b_inputs(sim, call)
@@ -162,8 +164,9 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     """Rule 1a: the result must fit where "a" is.
 
     Raises:
-        Kept: it does not, or autograd may need the old value of "a": one of
-            the two requires a gradient, even if this run does not record.
+        NotInPlace: it does not, or autograd may need the old value of "a":
+            one of the two requires a gradient, even if this run does not
+            record.
     """
     raise NotImplementedError("stage 08: rule_1a_metadata")
 
@@ -172,18 +175,18 @@ def rule_1a_reach(sim: Simulation, call: Call) -> None:
     """Rule 1a: a scatter must not write outside of "a".
 
     Raises:
-        Kept: it does, or where it writes is not known.
+        NotInPlace: it does, or where it writes is not known.
     """
     facts = facts_of(call.node.target)
     if facts is None or facts.view is None:
         return
     part = written_by_scatter(sim, call.node, facts)
     if part is None:
-        raise Kept("1a", f"where {call.node} writes is not known")
+        raise NotInPlace("1a", f"where {call.node} writes is not known")
     start, end = geometry(sim.values[call.base]).span()
     first, last = geometry(part).span()
     if first < start or end < last:
-        raise Kept("1a", f"{call.node} writes outside of {call.base}")
+        raise NotInPlace("1a", f"{call.node} writes outside of {call.base}")
 
 
 def rule_1b_inputs(sim: Simulation, call: Call) -> int:
@@ -194,7 +197,7 @@ def rule_1b_inputs(sim: Simulation, call: Call) -> int:
         that overwrites an input, or the end of the graph.
 
     Raises:
-        Kept: "a" is in memory that no call may write.
+        NotInPlace: "a" is in memory that no call may write.
     """
     raise NotImplementedError("stage 08: rule_1b_inputs")
 
@@ -221,12 +224,12 @@ def rule_1c_arguments(sim: Simulation, call: Call) -> None:
     """Rule 1c: no other argument may be in the memory that is written.
 
     Raises:
-        Kept: one is, or "a" is given twice.
+        NotInPlace: one is, or "a" is given twice.
     """
     raise NotImplementedError("stage 08: rule_1c_arguments")
 
 
-def _are_apart(sim: Simulation, one: Value, other: torch.Tensor) -> bool:
+def _are_apart(sim: Simulation, one: AnyValue, other: torch.Tensor) -> bool:
     """Whether two tensors are in different parts of one storage."""
     if not isinstance(one, torch.Tensor) or one.dtype != other.dtype:
         return False
@@ -247,8 +250,8 @@ def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
         is done in place.
 
     Raises:
-        Kept: another node uses the memory, or the result is needed after the
-            memory has been overwritten.
+        NotInPlace: another node uses the memory, or the result is needed after
+            the memory has been overwritten.
     """
     raise NotImplementedError("stage 08: rule_2_later_uses")
 
@@ -257,12 +260,12 @@ def rule_2_returned(sim: Simulation, call: Call, scatter: Node) -> None:
     """Rule 2: a result and its scatter must not both be returned.
 
     Raises:
-        Kept: the caller would get two values in one memory, which had one
+        NotInPlace: the caller would get two values in one memory, which had one
             each.
     """
     if sim.is_returned(call.node) and sim.is_returned(scatter):
         both = f"{call.node} and {scatter}"
-        raise Kept("2", f"{both} are returned, and would share memory")
+        raise NotInPlace("2", f"{both} are returned, and would share memory")
 
 
 def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
@@ -282,13 +285,13 @@ def _check_copy(
     """Rule 2: no node may need the result after `copy_` has overwritten it.
 
     Raises:
-        Kept: a node does, or `copy_` would read what it has just written.
+        NotInPlace: a node does, or `copy_` would read what it has just written.
     """
     copy = sim.nodes[limit]
     moved = sim.moved(call, scatter)
     for memory in [m for node in moved for m in sim.memories_of(node)]:
         if memory.last > limit or memory.blocked or memory.owner:
-            raise Kept("2", f"the result is needed after {copy}")
+            raise NotInPlace("2", f"the result is needed after {copy}")
     into, source = copy.args[:2]
     if not isinstance(into, Node) or not isinstance(source, Node):
         return
@@ -302,7 +305,7 @@ def _check_copy(
         found, sim.values[into]
     )
     if not in_place:
-        raise Kept("2", f"{copy} would read what it writes")
+        raise NotInPlace("2", f"{copy} would read what it writes")
 
 
 # -- rewriting ---------------------------------------------------------------
@@ -335,7 +338,7 @@ def _step_3_in_place(node: Node) -> bool:
         raise AssertionError(f"{node} is not a call of an operator")
     if facts.view is None:
         # (3b) `foo(a, args...)` becomes `foo_(a, args...)`.
-        node.target = facts.twin or node.target
+        node.target = facts.inplace_variant or node.target
         return False
     # (3a) `{view}_scatter(a, b, args...)` becomes
     # `{view}(a, args...).copy_(b)`.

@@ -25,7 +25,7 @@ from ..torch_private.fake_tensors import (
     python_dispatcher,
 )
 from ..use_def.arguments import map_aggregate
-from ..use_def.values import Argument, Value
+from ..use_def.values import AnyValue, Argument
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -59,7 +59,7 @@ class TensorMetadata(NamedTuple):
     stride: tuple[int, ...]
     memory_format: torch.memory_format | None
     is_quantized: bool
-    qparams: dict[str, Value]
+    qparams: dict[str, AnyValue]
 
 
 def extract_tensor_metadata(result: torch.Tensor) -> TensorMetadata:
@@ -87,10 +87,10 @@ def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
     return None
 
 
-def _quantization(tensor: torch.Tensor) -> dict[str, Value]:
+def _quantization(tensor: torch.Tensor) -> dict[str, AnyValue]:
     """The parameters of a quantized tensor."""
     scheme = tensor.qscheme()
-    found: dict[str, Value] = {"qscheme": scheme}
+    found: dict[str, AnyValue] = {"qscheme": scheme}
     if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric):
         found["scale"] = tensor.q_scale()
         found["zero_point"] = tensor.q_zero_point()
@@ -132,7 +132,7 @@ class ShapeProp(Interpreter):
                 self.fake_module = copy.deepcopy(gm)
             self.module: nn.Module = self.fake_module
 
-    def propagate(self, *args: Value) -> Value:
+    def propagate(self, *args: AnyValue) -> AnyValue:
         """Run the module on sample inputs and annotate its nodes.
 
         Args:
@@ -151,11 +151,11 @@ class ShapeProp(Interpreter):
             args = pytree.tree_map_only(torch.Tensor, fake, args)
         return self.run(*args)
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run one node and annotate it."""
         raise NotImplementedError("stage 06: ShapeProp.run_node")
 
-    def _run_in_mode(self, n: Node) -> Value:
+    def _run_in_mode(self, n: Node) -> AnyValue:
         """Run one node, with fake tensors if there is a mode."""
         if self.fake_mode is None:
             return super().run_node(n)

@@ -18,9 +18,9 @@ import torch
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..schemas.facts import Facts, facts_of
+from ..schemas.facts import OperatorInfo, facts_of
 from ..torch_private.fake_tensors import FakeTensorMode
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 from .aliasing import (
     DisjointSets,
     Storages,
@@ -108,7 +108,7 @@ def _peak_bytes(sim: Simulation, after: bool) -> int:
 INPUTS: Final = ("placeholder", "get_attr")
 """Opcodes of nodes whose memory others may have, too."""
 
-COPY: Final[Value] = torch.ops.aten.copy_.default
+COPY: Final[AnyValue] = torch.ops.aten.copy_.default
 
 
 class Verdict(NamedTuple):
@@ -129,8 +129,8 @@ class Verdict(NamedTuple):
     reason: str
 
 
-class Kept(Exception):
-    """A call must stay as it is: `Kept(rule, reason)`.
+class NotInPlace(Exception):
+    """A call must stay as it is: `NotInPlace(rule, reason)`.
 
     `rule` is the number of a rule of `reinplace`; `reason` says it in words.
     """
@@ -198,7 +198,7 @@ class Call(NamedTuple):
 
     node: Node
     place: int
-    facts: Facts
+    facts: OperatorInfo
     base: Node
     memory: int
 
@@ -223,7 +223,9 @@ class Simulation:
         hides_input: whether an input or attribute has hidden memory.
     """
 
-    def __init__(self, gm: GraphModule, sample_args: tuple[Value, ...]) -> None:
+    def __init__(
+        self, gm: GraphModule, sample_args: tuple[AnyValue, ...]
+    ) -> None:
         """Begin with the graph as it is, and note all uses of memory.
 
         Args:
@@ -240,7 +242,7 @@ class Simulation:
             node: i for i, node in enumerate(self.nodes)
         }
         self.mode: FakeTensorMode
-        self.values: dict[Node, Value]
+        self.values: dict[Node, AnyValue]
         self.mode, self.values = propagate(gm, sample_args)
         self.storages: Storages = Storages(self.values)
         count = len(self.storages.all)
@@ -335,25 +337,27 @@ class Simulation:
             None for inputs, outputs, views and writes.
 
         Raises:
-            Kept: the operator has no in-place variant, or its first argument
-                is not a tensor.
+            NotInPlace: the operator has no in-place variant, or its first
+                argument is not a tensor.
         """
         if node.op in (*INPUTS, "output") or is_item(node):
             return None
         facts = facts_of(node.target)
         if facts is None:
-            raise Kept("3b", "it is not an operator of ATen")
+            raise NotInPlace("3b", "it is not an operator of ATen")
         if facts.views or facts.writes:
             return None
-        if facts.twin is None and facts.view is None:
-            raise Kept("3b", "it has no in-place variant")
+        if facts.inplace_variant is None and facts.view is None:
+            raise NotInPlace("3b", "it has no in-place variant")
         first = node.args[0] if node.args else None
         if isinstance(first, Node):
             base = self.replacement(first)
             sets = self.storages.alias_sets(base)
             if len(sets) == 1:
                 return Call(node, place, facts, base, sets[0])
-        raise Kept("1a", "its first positional argument is not one tensor")
+        raise NotInPlace(
+            "1a", "its first positional argument is not one tensor"
+        )
 
     def share_storage(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether two tensors certainly share storage, as decided so far."""
@@ -374,7 +378,7 @@ class Simulation:
 
     # -- decisions -----------------------------------------------------------
 
-    def moved(self, call: Call, scatter: Node | None) -> dict[Node, Value]:
+    def moved(self, call: Call, scatter: Node | None) -> dict[Node, AnyValue]:
         """The nodes whose value a rewrite moves -> the value in its new place.
 
         Args:
@@ -388,7 +392,7 @@ class Simulation:
         return moved
 
     def do_in_place(
-        self, call: Call, scatter: Node | None, changed: dict[Node, Value]
+        self, call: Call, scatter: Node | None, changed: dict[Node, AnyValue]
     ) -> None:
         """Decide that a call is done in place.
 
@@ -410,7 +414,7 @@ class Simulation:
                 self.replaced[node] = x
                 self._tell_done(node, "5", f"the value is in {x} already")
 
-    def keep(self, node: Node, kept: Kept) -> None:
+    def keep(self, node: Node, kept: NotInPlace) -> None:
         """Decide that a call stays as it is."""
         self.kept.append(Verdict(node.name, str(node.target), *kept.args))
 

@@ -18,7 +18,7 @@ from typing import Final
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..use_def.values import LEAVES, Argument, Value
+from ..use_def.values import LEAVES, AnyValue, Argument
 from .places import find_place
 from .snapshot import Snapshot
 from .templates import BY_PATH, Rewrite, copy_needed
@@ -31,7 +31,7 @@ def carry(rewrite: Rewrite, outputs: list[Argument]) -> None:
     """Give the new nodes the meta of those that they replace."""
     old = rewrite.operations
     names = tuple(node.name for node in old)
-    known: dict[str, Value] = {
+    known: dict[str, AnyValue] = {
         key: node.meta[key]
         for node in reversed(old)
         for key in CARRIED
@@ -167,7 +167,7 @@ class Edit:
             ready += [n for n in inputs if not n.users and n in self.dead]
 
 
-def show_inputs(rewrite: Rewrite, values: list[Value]) -> None:
+def show_inputs(rewrite: Rewrite, values: list[AnyValue]) -> None:
     """Let a match say what its inputs are now."""
     paired = rewrite.match.nodes_map
     for node, value in zip(rewrite.inputs, values, strict=True):

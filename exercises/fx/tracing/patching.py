@@ -35,18 +35,18 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from ..use_def.dotted_path import MISSING
-from ..use_def.values import Value
+from ..use_def.values import AnyValue
 
-_Patch: TypeAlias = tuple[Value, Callable[..., Value]]
+_Patch: TypeAlias = tuple[AnyValue, Callable[..., AnyValue]]
 """What a place held at first, and what it holds while traces run."""
 
 
-def names_of(holder: Value) -> Mapping[str, Value]:
+def names_of(holder: AnyValue) -> Mapping[str, AnyValue]:
     """The names that a holder itself has, and what it has under them."""
     return vars(holder) if isinstance(holder, type) else holder
 
 
-def put(holder: Value, name: str, value: Value) -> None:
+def put(holder: AnyValue, name: str, value: AnyValue) -> None:
     """Make a place hold `value`; MISSING empties it."""
     if isinstance(holder, type) and value is not MISSING:
         setattr(holder, name, value)
@@ -70,7 +70,7 @@ class Patches:
         self._current: ContextVar[object] = ContextVar("fx trace", default=None)
         self._open: dict[object, int] = {}
         self._undoing: dict[object, int] = {}
-        self._patches: dict[int, tuple[Value, dict[str, _Patch]]] = {}
+        self._patches: dict[int, tuple[AnyValue, dict[str, _Patch]]] = {}
 
     @property
     def current(self) -> object:
@@ -79,9 +79,9 @@ class Patches:
 
     def patch(
         self,
-        holder: Value,
+        holder: AnyValue,
         names: Iterable[str],
-        make: Callable[[Value], Callable[..., Value]],
+        make: Callable[[AnyValue], Callable[..., AnyValue]],
     ) -> None:
         """Replace what is in some places until the last open trace ends.
 

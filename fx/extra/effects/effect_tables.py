@@ -33,9 +33,9 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from ...torch_private.modules import DropoutNd, NormBase, SpectralNorm
 from ...torch_private.operators import NESTING_LEVELS
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
-CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
+CALLED_FOR_EFFECT: Final[tuple[Callable[..., AnyValue], ...]] = (
     builtins.delattr,
     builtins.exec,
     builtins.input,
@@ -102,7 +102,7 @@ PURE_TORCH: Final[tuple[object, ...]] = tuple(
 )
 """Functions of torch that no schema speaks for."""
 
-FRESH: Final = frozenset(
+RETURNS_NEW_MEMORY: Final = frozenset(
     (
         # elementwise
         "abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh "
@@ -271,7 +271,7 @@ class ModuleEffect(NamedTuple):
     """
 
     cls: type | tuple[type, ...]
-    applies: Callable[[Value], bool]
+    applies: Callable[[AnyValue], bool]
     what: str
 
 

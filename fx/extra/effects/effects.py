@@ -41,7 +41,7 @@ import torch.fx
 from torch import nn
 
 from ...node import Node
-from ...schemas.facts import Facts, facts_of_overloads
+from ...schemas.facts import OperatorInfo, facts_of_overloads
 from ...torch_private import pytree
 from ...torch_private.operators import INFERENCE_MODE
 from ...use_def.contracts import CodeGenerator
@@ -56,7 +56,7 @@ from ...use_def.dead_code import (
 from ...use_def.dotted_path import PathError, find, look_up
 from ...use_def.errors import refuse_torchs
 from ...use_def.text import _get_qualified_name, resolves_to
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from ..example_trace.guards import Guards
 from . import effect_tables as tables
 from .function_effects import (
@@ -168,7 +168,7 @@ def _effect_of_call_module(node: Node) -> Effect:
     return effect_of_module(module)
 
 
-def effect_of_module(module: Value) -> Effect:
+def effect_of_module(module: AnyValue) -> Effect:
     """The effect of calling a module: the worst of all its parts.
 
     It is known of a module that says so itself, of a GraphModule, node by node,
@@ -210,7 +210,7 @@ def _effects_of_graphs_in(
             yield f"{path}{name}", effect_of_module(child)
 
 
-def _nodes_run_by(module: Value) -> Sequence[Node] | None:
+def _nodes_run_by(module: AnyValue) -> Sequence[Node] | None:
     """The nodes from which a module's forward was written, if it was.
 
     An attribute `graph` does not prove it.  These are the nodes of the last
@@ -346,7 +346,7 @@ _OF_POOL: Final = 6
 `return_indices`."""
 
 
-def owned(node: Node) -> Value:
+def owned(node: Node) -> AnyValue:
     """The module or value that a call_module or get_attr node names."""
     if node.op not in ("call_module", "get_attr"):
         return None
@@ -395,7 +395,7 @@ def holds_with_others(
     return {node for place in places for node in holders.get(place, ())}
 
 
-def places_in(held: Value) -> set[int]:
+def places_in(held: AnyValue) -> set[int]:
     """The memories of the tensors in a module, or in another value."""
     if isinstance(held, nn.Module):
         held = [*held.parameters(), *held.buffers()]
@@ -417,7 +417,7 @@ def place_of(tensor: torch.Tensor) -> int:
     return id(memory)
 
 
-def overloads_of(node: Node) -> list[Facts]:
+def overloads_of(node: Node) -> list[OperatorInfo]:
     """The overloads of torch's own operators that a call can mean.
 
     A function of torch.nn.functional that is written in Python counts as the
@@ -452,7 +452,9 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
         return not in_place and returns_new_tensor(module)
     if node.op == "call_method":
         base = str(node.target)
-        return base in tables.FRESH and is_tensor(first_of(node), tensors)
+        return base in tables.RETURNS_NEW_MEMORY and is_tensor(
+            first_of(node), tensors
+        )
     if node.op != "call_function":
         return False
     if node.target is getattr:
@@ -461,7 +463,7 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
     if id(node.target) in _ARITHMETIC:
         return is_tensor(node, tensors)
     overloads = overloads_of(node)
-    return bool(overloads) and overloads[0].base in tables.FRESH
+    return bool(overloads) and overloads[0].base in tables.RETURNS_NEW_MEMORY
 
 
 # -- which nodes without users must stay ------------------------------------
@@ -509,7 +511,7 @@ def _torch_keeps(node: Node) -> bool:
     with torch.fx's does there.  torch's own method is asked about our node: it
     reads opcode, target and arguments, which have the same names.
     """
-    theirs: Value = torch.fx.Node.is_impure
+    theirs: AnyValue = torch.fx.Node.is_impure
     return bool(theirs(node)) or (
         node.op == "call_function"
         and is_in(side_effect_registry, node.target)
@@ -584,7 +586,7 @@ def _sound(unknown: Unknown) -> Callable[[Node], bool]:
             return True
         if memory is None:
             memory = Memory(node.graph.nodes)
-        return memory.is_seen_after(node)
+        return memory.is_observable_after(node)
 
     return keep
 
@@ -633,21 +635,21 @@ class Memory:
         Cost: O(nodes + uses).
         """
         self._inputs = frozenset(inputs)
-        self._makers: dict[Node, Makers] = {}
+        self._allocators: dict[Node, Makers] = {}
         self._users: dict[Node, list[Node]] = {}
-        self._losers: dict[Node, list[Node]] = {}
+        self._escapes: dict[Node, list[Node]] = {}
         self._tensors = dict.fromkeys(self._inputs, True)
         for node in nodes:
-            makers = self._makers[node] = self._makers_of(node)
-            used = [self._makers[arg] or () for arg in node._inputs]
+            makers = self._allocators[node] = self._makers_of(node)
+            used = [self._allocators[arg] or () for arg in node._inputs]
             for maker in dict.fromkeys([m for group in used for m in group]):
                 self._users[maker].append(node)
                 if makers is None:
-                    self._losers[maker].append(node)
+                    self._escapes[maker].append(node)
             if makers is not None and node in makers:
-                self._users[node], self._losers[node] = [], []
+                self._users[node], self._escapes[node] = [], []
 
-    def is_seen_after(self, write: Node) -> bool:
+    def is_observable_after(self, write: Node) -> bool:
         """Whether what a node writes may be seen by a node after it.
 
         Of the nodes after it, only those that stay are left in the graph.  So
@@ -656,9 +658,9 @@ class Memory:
 
         Cost: O(1), amortised over the nodes of a walk from last to first.
         """
-        makers = self._makers[write]
+        makers = self._allocators[write]
         return makers is None or any(
-            _last(self._losers[maker]) is not None
+            _last(self._escapes[maker]) is not None
             or _last(self._users[maker]) is not write
             for maker in makers
         )
@@ -668,15 +670,15 @@ class Memory:
 
         Calls of the graph made it, and it is followed up to the output.
         """
-        makers = self._makers[write]
+        makers = self._allocators[write]
         if makers is None or effect_by_name(write).target is None:
             return False
-        losers = [loser for maker in makers for loser in self._losers[maker]]
+        losers = [loser for maker in makers for loser in self._escapes[maker]]
         return all(loser.op == "output" for loser in losers)
 
     def makers(self, node: Node) -> Makers:
         """The calls and inputs in whose memory a value may be."""
-        return self._makers[node]
+        return self._allocators[node]
 
     def seen_besides(self, value: Argument, inside: Collection[Node]) -> str:
         """Who may see what some nodes write into a value, but for their users.
@@ -688,12 +690,12 @@ class Memory:
         Returns:
             "" if nobody does, else who or why, in a clause.
         """
-        makers = self._makers[value] if isinstance(value, Node) else None
+        makers = self._allocators[value] if isinstance(value, Node) else None
         if makers is None:
             return "others may have its memory"
         known, end = _computed_from(value, inside), max(inside)
         for maker in makers:
-            for loser in self._losers[maker]:
+            for loser in self._escapes[maker]:
                 if loser <= end:
                     return f"{loser} may have kept it"
             for user in self._users[maker]:
@@ -702,7 +704,7 @@ class Memory:
                     for name in user._inputs
                     if name not in inside
                     and name < end
-                    and maker in (self._makers[name] or ())
+                    and maker in (self._allocators[name] or ())
                 }
                 if user > end and names:
                     return f"{user} uses it later"
@@ -765,7 +767,9 @@ class Memory:
         """The makers of all of some values."""
         union: set[Node] = set()
         for source in sources:
-            makers = self._makers[source] if isinstance(source, Node) else None
+            makers = (
+                self._allocators[source] if isinstance(source, Node) else None
+            )
             if makers is None:
                 return None
             union |= makers

@@ -27,8 +27,8 @@ import torch
 
 from ...schemas.facts import (
     Args,
-    Facts,
     Kwargs,
+    OperatorInfo,
     Parameter,
     facts_of,
     facts_of_overloads,
@@ -309,7 +309,9 @@ def _cases_of_python(target: object) -> Cases | None:
     for flag, reason in tables.FLAGS.items():
         # Dropout works in place exactly when it draws.
         if flag in known and not (flag == "inplace" and "p" in known):
-            only_writes = flag == "inplace" and name in tables.FRESH
+            only_writes = (
+                flag == "inplace" and name in tables.RETURNS_NEW_MEMORY
+            )
             target = first if only_writes else None
             effect = Effect("impure", reason, target=target)
             cases.append(Case((known[flag],), effect))
@@ -392,7 +394,7 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
     return (*cases, *_always("pure", f"the schema of {name} writes nothing"))
 
 
-def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
+def _overwritten(overloads: Sequence[OperatorInfo]) -> Parameter | None:
     """What all overloads overwrite, if they are known to do nothing else.
 
     Their variant without the underscore was observed, and none draws random
@@ -400,7 +402,9 @@ def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
     """
     for facts in overloads:
         base, _, rest = facts.base.rpartition("_")
-        known = not rest and base in tables.FRESH and facts.is_torchs
+        known = (
+            not rest and base in tables.RETURNS_NEW_MEMORY and facts.is_torchs
+        )
         if not known or facts.draws or len(facts.writes) != 1:
             return None
         if facts.writes != [*facts.parameters.values()][:1]:
@@ -408,7 +412,7 @@ def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
     return _FIRST if overloads else None
 
 
-def overloads_on_tensors(target: object) -> list[Facts]:
+def overloads_on_tensors(target: object) -> list[OperatorInfo]:
     """The overloads that a call of `target` can mean, if it is an operator.
 
     Which one a call of `torch.add` means depends on values that a graph does

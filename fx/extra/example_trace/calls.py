@@ -35,7 +35,7 @@ from ...torch_private.modules import HOOKS
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..watching.changes import is_library
 from . import errors
 
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from ...node import Node
     from .recorder import Recorder
 
-Function: TypeAlias = Callable[..., Value]
-Place: TypeAlias = tuple[Value, str]
+Function: TypeAlias = Callable[..., AnyValue]
+Place: TypeAlias = tuple[AnyValue, str]
 """Where Python looks something up: globals or a class, and a name."""
 
 
-Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
+Leaf: TypeAlias = nn.Module | str | Callable[..., AnyValue]
 """What can be a leaf."""
 
 
@@ -63,19 +63,19 @@ class Call(NamedTuple):
     """
 
     function: Function
-    args: tuple[Value, ...]
-    kwargs: dict[str, Value]
+    args: tuple[AnyValue, ...]
+    kwargs: dict[str, AnyValue]
 
     @property
     def name(self) -> str:
         """The name of the function; "" if it has none."""
         return getattr(self.function, "__name__", "")
 
-    def run(self) -> Value:
+    def run(self) -> AnyValue:
         """Make the call."""
         return self.function(*self.args, **self.kwargs)
 
-    def mapped(self, change: Callable[[Value], Value]) -> Call:
+    def mapped(self, change: Callable[[AnyValue], AnyValue]) -> Call:
         """The same call with other values in its arguments."""
         given = pytree.tree_map(change, (self.args, self.kwargs))
         return Call(self.function, *given)
@@ -115,10 +115,10 @@ class CallMode(TorchFunctionMode):
     def __torch_function__(
         self,
         func: Function,
-        types: Value,
-        args: Value = (),
-        kwargs: Value = None,
-    ) -> Value:
+        types: AnyValue,
+        args: AnyValue = (),
+        kwargs: AnyValue = None,
+    ) -> AnyValue:
         """Hand a call to the recorder."""
         call = Call(func, args, kwargs or {})
         recorder = self._recorder
@@ -131,14 +131,14 @@ class CallMode(TorchFunctionMode):
             raise
 
 
-def current() -> Value:
+def current() -> AnyValue:
     """The recorder of the trace on an example that runs here; None without."""
     return getattr(TRACES.current, "recorder", None)
 
 
 def handing_to(
-    handle: Callable[[Value, Call], Value],
-) -> Callable[[Value], Value]:
+    handle: Callable[[AnyValue, Call], AnyValue],
+) -> Callable[[AnyValue], AnyValue]:
     """A maker of replacements, which hand each call to the trace that runs.
 
     Where none does, or nothing is recorded, they call the original.
@@ -147,14 +147,14 @@ def handing_to(
         handle: is given the recorder, and the call of the original.
     """
 
-    def make(called: Value) -> Value:
-        kind: Value = type(called)
+    def make(called: AnyValue) -> AnyValue:
+        kind: AnyValue = type(called)
         if kind in (staticmethod, classmethod):
             return kind(make(called.__func__))
         original = original_of(called)
 
         @functools.wraps(original)
-        def replacement(*args: Value, **kwargs: Value) -> Value:
+        def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
             recorder = current()
             if recorder is None or recorder.paused:
                 return original(*args, **kwargs)
@@ -171,8 +171,8 @@ def handing_to(
 
 
 def places_of(
-    makers: Iterable[tuple[Value, Value]], builtins: dict[str, Value]
-) -> Iterator[tuple[Value, str, Value]]:
+    makers: Iterable[tuple[AnyValue, AnyValue]], builtins: dict[str, AnyValue]
+) -> Iterator[tuple[AnyValue, str, AnyValue]]:
     """Where Python modules have some functions among their globals.
 
     Args:
@@ -223,12 +223,12 @@ class Leaves:
             TypeError: it is neither a module nor a function.
         """
         self.modules: set[nn.Module] = set()
-        self.functions: list[Value] = []
+        self.functions: list[AnyValue] = []
         paths: dict[str, nn.Module] = {}
         if isinstance(root, nn.Module):
             paths.update(root.named_modules())
         for leaf in given:
-            value: Value = leaf
+            value: AnyValue = leaf
             if isinstance(leaf, str):
                 value = paths.get(leaf) or _looked_up(leaf)
             if isinstance(value, nn.Module):
@@ -249,7 +249,7 @@ class Leaves:
             yield from _methods(function)
 
 
-def _looked_up(path: str) -> Value:
+def _looked_up(path: str) -> AnyValue:
     """The object of a dotted path."""
     try:
         return pkgutil.resolve_name(path)
@@ -260,11 +260,11 @@ def _looked_up(path: str) -> Value:
         ) from None
 
 
-def _methods(function: Value) -> Iterator[Place]:
+def _methods(function: AnyValue) -> Iterator[Place]:
     """The classes that have a method, and its name there."""
     *way, name = str(getattr(function, "__qualname__", "")).split(".")
     module = sys.modules.get(str(getattr(function, "__module__", "")))
-    holder: Value = functools.reduce(
+    holder: AnyValue = functools.reduce(
         lambda value, part: getattr(value, part, None), way, module
     )
     inner = getattr(function, "__func__", function)
@@ -274,13 +274,13 @@ def _methods(function: Value) -> Iterator[Place]:
             yield holder, name
 
 
-def state_of(module: nn.Module) -> list[tuple[str, Value]]:
+def state_of(module: nn.Module) -> list[tuple[str, AnyValue]]:
     """What a module holds, by identity: tensors, children, hooks, settings."""
     dicts = vars(module), *dicts_of(module)
     return [(name, id(held[name])) for held in dicts for name in held]
 
 
-def dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
+def dicts_of(module: nn.Module) -> list[dict[AnyValue, AnyValue]]:
     """Tensors, children and hooks of a module, each kind by name."""
     names = "_parameters", "_buffers", "_modules", *HOOKS
     found = [vars(module).get(name) for name in names]
@@ -290,7 +290,7 @@ def dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
 # -- isinstance ----------------------------------------------------------------
 
 
-def is_one_for_python(number: Value, kinds: Value) -> bool:
+def is_one_for_python(number: AnyValue, kinds: AnyValue) -> bool:
     """Whether what a symbolic number stands for is of some classes."""
     is_number = isinstance(number, SYMBOLIC)
     return is_number and issubclass(number.node.pytype, kinds)

@@ -30,7 +30,7 @@ from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_private.fake_tensors import is_fake, mark_as_parameter
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from . import errors
 from .guarded_code import Inputs, Parameter
 from .guards import NAMES, Guard, same_objects
@@ -70,9 +70,9 @@ class Example:
 
     def __init__(
         self,
-        function: Callable[..., Value],
-        args: Sequence[Value],
-        kwargs: Mapping[str, Value],
+        function: Callable[..., AnyValue],
+        args: Sequence[AnyValue],
+        kwargs: Mapping[str, AnyValue],
     ) -> None:
         """Match an example with the parameters of a function.
 
@@ -93,16 +93,16 @@ class Example:
                 part = self._apart.flatten(value, name)
             self.parameters.append(_described(parameter, part))
         check_inputs(self._apart)
-        self.same: dict[str, Value] = self._apart.same
+        self.same: dict[str, AnyValue] = self._apart.same
         self.tensors: list[torch.Tensor] = self._apart.leaves
         self.places: list[Node] = []
         self.names: list[str] = []
         self.made: Apart = Apart()
         self.before: list[Container] = []
-        self.args: tuple[Value, ...] = ()
-        self.kwargs: dict[str, Value] = {}
+        self.args: tuple[AnyValue, ...] = ()
+        self.kwargs: dict[str, AnyValue] = {}
 
-    def give(self, recorder: Recorder, dynamic: Value) -> None:
+    def give(self, recorder: Recorder, dynamic: AnyValue) -> None:
         """Make placeholders, and the inputs that the program gets.
 
         Args:
@@ -137,8 +137,8 @@ class Example:
         self.before = self.made.snapshot()
 
     def arguments(
-        self, leaves: list[Value], into: Apart | None = None
-    ) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        self, leaves: list[AnyValue], into: Apart | None = None
+    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
         """What to call the program with: by position and by name, as the user.
 
         A decorator may tell the difference.
@@ -147,7 +147,7 @@ class Example:
             leaves: for the tensors of the example.
             into: notes the containers that are made.
         """
-        into, named = into or Apart(), dict[str, Value]()
+        into, named = into or Apart(), dict[str, AnyValue]()
         for parameter in self.parameters:
             value = into.unflatten(parameter.part, leaves)
             named[parameter.variable] = value
@@ -201,7 +201,7 @@ class Example:
 
     # -- which sizes may vary ----------------------------------------------
 
-    def _dims(self, dynamic: Value) -> list[Dims]:
+    def _dims(self, dynamic: AnyValue) -> list[Dims]:
         """For each tensor, which of its sizes may vary."""
         if dynamic is None or dynamic is True:
             return [None] * len(self.tensors)
@@ -219,7 +219,7 @@ class Example:
         return dims
 
     def _spread(
-        self, part: Part, spec: Value, dims: list[Dims], path: str
+        self, part: Part, spec: AnyValue, dims: list[Dims], path: str
     ) -> None:
         """Note what a user says of a part of the inputs."""
         if spec is None:
@@ -236,7 +236,7 @@ class Example:
                 self._spread(inside, inner_spec, dims, f"{path}[{key!r}]")
 
 
-def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
+def _dims_of(tensor: torch.Tensor, spec: AnyValue, path: str) -> Dims:
     """Which sizes of a tensor may vary, as a user says."""
     if spec is True:
         return None
@@ -264,7 +264,7 @@ def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
 # -- parameters ----------------------------------------------------------------
 
 
-def _signature(function: Callable[..., Value]) -> inspect.Signature:
+def _signature(function: Callable[..., AnyValue]) -> inspect.Signature:
     """The signature of a function; of one that has none, `*args, **kwargs`."""
     try:
         return inspect.signature(function)
@@ -285,7 +285,7 @@ def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
     )
 
 
-def _copy_attributes(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
+def _copy_attributes(fake: AnyValue, tensor: torch.Tensor) -> Iterator[str]:
     """Copy the example's Python attributes to its fake tensor.
 
     Yields:

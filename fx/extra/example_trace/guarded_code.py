@@ -30,7 +30,7 @@ from ...linked_list.linked_list import LinkedList
 from ...node import Node
 from ...use_def.dotted_path import find
 from ...use_def.lint import Problem, parameter_problems
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from .guards import GuardError, Guards
 from .structures import (
     Apart,
@@ -65,7 +65,7 @@ class Parameter(NamedTuple):
     part: Part
     keyword_only: bool = False
     has_default: bool = False
-    default: Value = None
+    default: AnyValue = None
 
     @property
     def is_plain(self) -> bool:
@@ -101,7 +101,7 @@ class Inputs:
         """The placeholders that it has values for."""
         return [*filter(None, self.names)]
 
-    def __call__(self, *values: Value) -> list[Value]:
+    def __call__(self, *values: AnyValue) -> list[AnyValue]:
         """The tensors in the values of all parameters.
 
         Raises:
@@ -113,7 +113,9 @@ class Inputs:
             leaves = [leaf for leaf, name in pairs if name]
         return leaves
 
-    def apart(self, values: Sequence[Value], *, checked: bool = False) -> Apart:
+    def apart(
+        self, values: Sequence[AnyValue], *, checked: bool = False
+    ) -> Apart:
         """The values of all parameters, taken apart.
 
         Raises:
@@ -140,14 +142,14 @@ class Inputs:
             "graph. Trace again with an example like this one"
         )
 
-    def bind(self, args: Sequence[Value]) -> list[Value]:
+    def bind(self, args: Sequence[AnyValue]) -> list[AnyValue]:
         """Values for all parameters, of those given by position.
 
         Raises:
             RuntimeError: one is missing, or there are too many.
         """
-        rest: list[Value] = [*args]
-        values: list[Value] = []
+        rest: list[AnyValue] = [*args]
+        values: list[AnyValue] = []
         for parameter in self.parameters:
             if parameter.name.startswith("**"):
                 values.append({})
@@ -259,8 +261,8 @@ class Outputs:
         self.count: int = max(places, default=-1) + 1
 
     def __call__(
-        self, leaves: Sequence[Value], apart: Apart | None = None
-    ) -> Value:
+        self, leaves: Sequence[AnyValue], apart: Apart | None = None
+    ) -> AnyValue:
         """Nest outputs.
 
         Args:
@@ -273,7 +275,7 @@ class Outputs:
             apart.refill(part, [*leaves])
         return result
 
-    def problem(self, leaves: Value) -> str:
+    def problem(self, leaves: AnyValue) -> str:
         """Why the outputs of a graph are not right, or ""."""
         flat = isinstance(leaves, tuple | list)
         if flat and len(leaves) == self.count:
@@ -326,7 +328,7 @@ class GuardedCodeGen(CodeGen):
                 raise problem.kind(problem.message)
             return
 
-    def process_inputs(self, *args: Value) -> Value:
+    def process_inputs(self, *args: AnyValue) -> AnyValue:
         """The leaves of inputs that are given by position.
 
         An Interpreter that was given them by placeholder, as in `boxed_run`,
@@ -338,7 +340,7 @@ class GuardedCodeGen(CodeGen):
                 of the result.
         """
         if self.inputs is None:
-            values: Sequence[Value] = args
+            values: Sequence[AnyValue] = args
         elif args or not self.inputs.known:
             values = self.inputs.bind(args)
             args = (*self.inputs(*values),)
@@ -373,7 +375,7 @@ class GuardedCodeGen(CodeGen):
             )
         return apart
 
-    def process_outputs(self, outputs: Value) -> Value:
+    def process_outputs(self, outputs: AnyValue) -> AnyValue:
         """The outputs, nested as the traced function's.
 
         Raises:
@@ -385,7 +387,7 @@ class GuardedCodeGen(CodeGen):
             raise RuntimeError(text)
         return self.outputs(outputs, _APART.get())
 
-    def of_other_library(self) -> Value:
+    def of_other_library(self) -> AnyValue:
         """A code generator of torch.fx that writes the same."""
         return GuardedForTorch(self)
 
@@ -436,9 +438,9 @@ class GuardedCodeGen(CodeGen):
         given = "".join(f"{name}, " for name in self.inputs.variables())
         return f"return {NEST}({text}, {CHECK}.apart(({given})))"
 
-    def additional_globals(self) -> list[tuple[str, Value]]:
+    def additional_globals(self) -> list[tuple[str, AnyValue]]:
         """What the text calls, and defaults that have no text."""
-        pairs: list[tuple[str, Value]] = [(NEST, self.outputs)]
+        pairs: list[tuple[str, AnyValue]] = [(NEST, self.outputs)]
         if self.inputs is not None:
             pairs.append((CHECK, self.inputs))
             for p in self.inputs.parameters:
@@ -507,7 +509,7 @@ def release(place: Node) -> None:
     be erased.
     """
     graph = place.graph
-    owner: Value = graph.owning_module
+    owner: AnyValue = graph.owning_module
     users = [*place.users]
     for user in users:
         called = user.op == "call_module" and owner is not None
@@ -525,7 +527,7 @@ def release(place: Node) -> None:
         graph.set_codegen(GuardedCodeGen(left, codegen.outputs))
 
 
-def set_outputs(graph: Graph, value: Value) -> None:
+def set_outputs(graph: Graph, value: AnyValue) -> None:
     """Let a graph return something else.
 
         fx.set_outputs(gm.graph, Result(loss, logits, hidden))
@@ -548,7 +550,7 @@ def set_outputs(graph: Graph, value: Value) -> None:
         apart.containers += [None] * codegen.containers
         before = codegen.outputs
         if before and before.refills:
-            values: Value = output.args[0]
+            values: AnyValue = output.args[0]
             apart.leaves += values
     elif type(codegen) is not CodeGen:
         raise TypeError(

@@ -40,7 +40,7 @@ from ...torch_private.operators import (
     exit_autocast,
     switch_gradients,
 )
-from ...use_def.values import STANDING_FOR_VALUES, Value
+from ...use_def.values import PROXY_TYPES, AnyValue
 
 
 class GuardError(RuntimeError):
@@ -58,7 +58,7 @@ class Guard(NamedTuple):
     """
 
     expression: str
-    value: Value
+    value: AnyValue
     line: str = ""
 
     @property
@@ -80,7 +80,7 @@ def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
     return tuple(map(ids.index, ids))
 
 
-def refuse(message: str, opened: Sequence[Value]) -> NoReturn:
+def refuse(message: str, opened: Sequence[AnyValue]) -> NoReturn:
     """Raise in the middle of a graph, outside of the blocks that are open.
 
     Args:
@@ -104,7 +104,7 @@ def of_kind(
     tensor: torch.Tensor,
     dtype: torch.dtype,
     dim: int,
-    opened: Sequence[Value] = (),
+    opened: Sequence[AnyValue] = (),
 ) -> torch.Tensor:
     """Check a tensor that the graph has computed, whose kind is no guard's.
 
@@ -126,7 +126,10 @@ def of_kind(
 
 
 def answered(
-    answer: Value, expected: Value, message: str, opened: Sequence[Value] = ()
+    answer: AnyValue,
+    expected: AnyValue,
+    message: str,
+    opened: Sequence[AnyValue] = (),
 ) -> bool:
     """Check what the graph asks again of a value that it has computed.
 
@@ -161,7 +164,7 @@ _OF_BACKENDS: Final = frozenset(
 )
 """Attributes of torch.backends that say so, and the way to them."""
 
-NAMES: Final[dict[str, Value]] = {
+NAMES: Final[dict[str, AnyValue]] = {
     "math": math,
     "torch": torch,
     "identities": identities,
@@ -170,7 +173,7 @@ NAMES: Final[dict[str, Value]] = {
 
 
 def same_objects(
-    names: Sequence[str], values: Sequence[Value]
+    names: Sequence[str], values: Sequence[AnyValue]
 ) -> Iterator[Guard]:
     """The guard of which inputs are the same object, if there are several."""
     if len(names) > 1:
@@ -213,16 +216,16 @@ class Guards(nn.Module, Sequence[Guard]):
         self.names: tuple[str, ...] = tuple(names)
         self._guards = tuple(by_expression.values())
         self._values = tuple(guard.value for guard in self._guards)
-        self._ask: Callable[..., tuple[Value, ...]] = self._all()
+        self._ask: Callable[..., tuple[AnyValue, ...]] = self._all()
         self._others: dict[tuple[bool, ...], Guards] = {}
 
-    def __getstate__(self) -> dict[str, Value]:
+    def __getstate__(self) -> dict[str, AnyValue]:
         """What is copied and saved: no functions, and no class of ours."""
         made = "_values", "_ask", "_others"
         state = {k: v for k, v in vars(self).items() if k not in made}
         return state | {"_guards": [*map(tuple, self._guards)]}
 
-    def __setstate__(self, state: dict[str, Value]) -> None:
+    def __setstate__(self, state: dict[str, AnyValue]) -> None:
         """Take what was saved.
 
         Raises:
@@ -231,7 +234,7 @@ class Guards(nn.Module, Sequence[Guard]):
         listed = [Guard(*each) for each in state["_guards"]]
         for guard in listed:
             check(guard.expression, state["names"])
-        untyped: Value = super()
+        untyped: AnyValue = super()
         untyped.__setstate__(state)
         self.note(state["names"], listed)
 
@@ -253,7 +256,7 @@ class Guards(nn.Module, Sequence[Guard]):
         lines += [f"not checked: {text}" for text in self.unchecked]
         return "\n".join(lines)
 
-    def forward(self, *leaves: Value) -> None:
+    def forward(self, *leaves: AnyValue) -> None:
         """Raise unless all of them hold; record the call if it is traced.
 
         Args:
@@ -266,12 +269,12 @@ class Guards(nn.Module, Sequence[Guard]):
         Cost: O(guards), a microsecond for about ten.
         """
         for leaf in leaves:
-            if issubclass(type(leaf), STANDING_FOR_VALUES):
+            if issubclass(type(leaf), PROXY_TYPES):
                 return self._record(leaf, leaves)
         if self.enabled:
             self.check(leaves)
 
-    def _record(self, proxy: Value, leaves: Sequence[Value]) -> None:
+    def _record(self, proxy: AnyValue, leaves: Sequence[AnyValue]) -> None:
         """Record that the graph which is traced checks them, too."""
         try:
             path = proxy.tracer.path_of_module(self)
@@ -283,7 +286,7 @@ class Guards(nn.Module, Sequence[Guard]):
             ) from error
         proxy.tracer.create_proxy("call_module", path, (*leaves,), {})
 
-    def check(self, leaves: Sequence[Value]) -> None:
+    def check(self, leaves: Sequence[AnyValue]) -> None:
         """Raise unless all of them hold."""
         try:
             if self._ask(*leaves) == self._values:
@@ -317,13 +320,13 @@ class Guards(nn.Module, Sequence[Guard]):
         asked = [[*self._inputs_of(guard)] for guard in self if guard.line]
         return any(name in inputs and len(inputs) > 1 for inputs in asked)
 
-    def _all(self) -> Callable[..., Value]:
+    def _all(self) -> Callable[..., AnyValue]:
         """The function that gives the values of all of them."""
         return self._function(
             f"({''.join(f'{guard.asked}, ' for guard in self._guards)})"
         )
 
-    def _check_one(self, guard: Guard, leaves: Sequence[Value]) -> None:
+    def _check_one(self, guard: Guard, leaves: Sequence[AnyValue]) -> None:
         """Raise unless one of them holds."""
         try:
             answer = self._function(guard.asked)(*leaves)
@@ -332,15 +335,15 @@ class Guards(nn.Module, Sequence[Guard]):
         if answer != guard.value:
             raise self._refusal(guard, leaves, f"it is {answer!r}")
 
-    def _function(self, text: str) -> Callable[..., Value]:
+    def _function(self, text: str) -> Callable[..., AnyValue]:
         """The function of the placeholders that a text is."""
-        function: Callable[..., Value] = eval(  # of our own text
+        function: Callable[..., AnyValue] = eval(  # of our own text
             f"lambda {', '.join(self.names)}: {text}", dict(NAMES)
         )
         return function
 
     def _refusal(
-        self, guard: Guard, leaves: Sequence[Value], problem: str
+        self, guard: Guard, leaves: Sequence[AnyValue], problem: str
     ) -> GuardError:
         """The error for a guard that does not hold."""
         names = [*self._inputs_of(guard)]
@@ -404,7 +407,7 @@ def _is_small(operand: ast.expr) -> bool:
     return isinstance(value, int | float) and abs(value) <= 64
 
 
-def check(expression: str, names: Value) -> None:
+def check(expression: str, names: AnyValue) -> None:
     """Raise ValueError unless a trace writes expressions such as this one."""
     known = {*names, *NAMES, *_CALLED}
     for node in ast.walk(ast.parse(expression, mode="eval")):

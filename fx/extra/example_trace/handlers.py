@@ -71,7 +71,7 @@ from ...torch_private.watching import (
 )
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import original_of
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from ..watching.switches import PLACES as SWITCHES
 from . import errors
 from .calls import Call, Lifting, current, handing_to
@@ -104,9 +104,9 @@ def patch() -> None:
                 TRACES.patch(owner, [name], handing_to(_ask_setting))
     attention = "scaled_dot_product_attention"
     TRACES.patch(vars(functional), [attention], handing_to(_take_bools))
-    with_backward: Value = BackwardCFunction
+    with_backward: AnyValue = BackwardCFunction
     TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
-    scripted: Value = torch.jit.ScriptFunction
+    scripted: AnyValue = torch.jit.ScriptFunction
     TRACES.patch(scripted, ["__call__"], handing_to(_call_object))
     TRACES.patch(*VMAP, handing_to(_vmap))
 
@@ -121,7 +121,7 @@ _CHANGES: Final = re.compile(r"seed|rng|set_default|dual|deterministic_algo")
 # -- blocks --------------------------------------------------------------------
 
 
-def _enter(recorder: Recorder, call: Call) -> Value:
+def _enter(recorder: Recorder, call: Call) -> AnyValue:
     """Record that a block begins, and let it."""
     block = call.args[0]
     # As torch does, each time anew for a block that is begun again.
@@ -134,7 +134,7 @@ def _enter(recorder: Recorder, call: Call) -> Value:
     return result
 
 
-def _mode(recorder: Recorder, block: Value) -> Node:
+def _mode(recorder: Recorder, block: AnyValue) -> Node:
     """A node for what has to be put back when a block ends."""
     if isinstance(block, torch.autocast):
         return recorder.call(enter_autocast, *autocast_arguments(block))
@@ -143,10 +143,10 @@ def _mode(recorder: Recorder, block: Value) -> Node:
     return recorder.call(original_of(torch.is_grad_enabled))
 
 
-def _leave(recorder: Recorder, call: Call) -> Value:
+def _leave(recorder: Recorder, call: Call) -> AnyValue:
     """Record that it ends, and let it."""
     block, target = call.args[0], INFERENCE_MODE[1]
-    before: Value = recorder.blocks.get(id(block))
+    before: AnyValue = recorder.blocks.get(id(block))
     if isinstance(block, torch.autocast):
         target = exit_autocast
     elif isinstance(block, _OF_GRADIENTS):
@@ -160,7 +160,7 @@ def _leave(recorder: Recorder, call: Call) -> Value:
 # -- questions and changes -----------------------------------------------------
 
 
-def _ask_mode(recorder: Recorder, call: Call) -> Value:
+def _ask_mode(recorder: Recorder, call: Call) -> AnyValue:
     """Note that the program, and not torch, asks for a mode."""
     answer = call.run()
     if frames.is_user(sys._getframe(2)):
@@ -168,7 +168,7 @@ def _ask_mode(recorder: Recorder, call: Call) -> Value:
     return answer
 
 
-def _ask_setting(recorder: Recorder, call: Call) -> Value:
+def _ask_setting(recorder: Recorder, call: Call) -> AnyValue:
     """Note that the program asks for an attribute of `torch.backends`."""
     answer, (held, name, *_) = call.run(), call.args
     if id(held) in SETTINGS and frames.is_user(sys._getframe(2)):
@@ -178,20 +178,20 @@ def _ask_setting(recorder: Recorder, call: Call) -> Value:
     return answer
 
 
-def _ask_device(recorder: Recorder, call: Call) -> Value:
+def _ask_device(recorder: Recorder, call: Call) -> AnyValue:
     """Note that the program asks for a device."""
     answer = call.run()
-    get: Value = vars(torch.Tensor.__base__)["device"].__get__
+    get: AnyValue = vars(torch.Tensor.__base__)["device"].__get__
     recorder.questions.ask(Call(get, call.args, {}), answer)
     return answer
 
 
-def _asked_device(was: Value) -> Value:
+def _asked_device(was: AnyValue) -> AnyValue:
     """The property of a tensor without data, which torch does not show."""
     return property(handing_to(_ask_device)(was.fget))
 
 
-def _refuse_change(recorder: Recorder, call: Call) -> Value:
+def _refuse_change(recorder: Recorder, call: Call) -> AnyValue:
     """Raise TraceError if the program changes torch for what follows."""
     if not frames.is_user(sys._getframe(2)):
         return call.run()
@@ -202,16 +202,16 @@ def _refuse_change(recorder: Recorder, call: Call) -> Value:
     )
 
 
-def _take_bools(recorder: Recorder, call: Call) -> Value:
+def _take_bools(recorder: Recorder, call: Call) -> AnyValue:
     """Make a call that refuses a truth value computed of sizes: fix it."""
 
-    def fixed(value: Value) -> Value:
+    def fixed(value: AnyValue) -> AnyValue:
         return specialize(value) if isinstance(value, torch.SymBool) else value
 
     return call.mapped(fixed).run()
 
 
-def _ask_number(recorder: Recorder, call: Call) -> Value:
+def _ask_number(recorder: Recorder, call: Call) -> AnyValue:
     """Answer the program's question for the hash or the text of a size."""
     if not frames.is_user(sys._getframe(2)):
         return call.run()
@@ -220,7 +220,7 @@ def _ask_number(recorder: Recorder, call: Call) -> Value:
     return recorder.questions.text_of_size(call.args[0])
 
 
-def _power(recorder: Recorder, call: Call) -> Value:
+def _power(recorder: Recorder, call: Call) -> AnyValue:
     """Answer pow(a, b, c), which Python asks of `a` alone."""
     symbols = [x for x in call.args if isinstance(x, SYMBOLIC)]
     if not symbols or call.kwargs:
@@ -228,7 +228,7 @@ def _power(recorder: Recorder, call: Call) -> Value:
     return symbols[0].node.shape_env.operate("{} ** {}", *call.args)
 
 
-def _copy(recorder: Recorder, call: Call) -> Value:
+def _copy(recorder: Recorder, call: Call) -> AnyValue:
     """Record copy.copy of a tensor, which gives an alias that is detached."""
     if not is_tensor(call.args[0]):
         return call.run()
@@ -239,7 +239,7 @@ def _copy(recorder: Recorder, call: Call) -> Value:
     return recorder.bind(node, new)
 
 
-def _call_object(recorder: Recorder, call: Call) -> Value:
+def _call_object(recorder: Recorder, call: Call) -> AnyValue:
     """Record the call of an object, such as a scripted function."""
     called, *args = call.args
     function = functools.partial(call.function, called)
@@ -248,7 +248,7 @@ def _call_object(recorder: Recorder, call: Call) -> Value:
     )
 
 
-def _seen_context(ctx: Value) -> None:
+def _seen_context(ctx: AnyValue) -> None:
     """Make the context of a torch.autograd.Function, and keep it whole.
 
     Programs bind `apply` to names of their own.  It makes a context first, and
@@ -256,12 +256,12 @@ def _seen_context(ctx: Value) -> None:
     """
     if current() is None:
         return
-    cls: Value = ctx._forward_cls  # noqa: SLF001
+    cls: AnyValue = ctx._forward_cls  # noqa: SLF001
     owner = next(kind for kind in cls.__mro__ if "forward" in vars(kind))
     base = torch.autograd.Function
     first = int(cls.setup_context is base.setup_context)
 
-    def forward(recorder: Recorder, call: Call) -> Value:
+    def forward(recorder: Recorder, call: Call) -> AnyValue:
         function = functools.partial(call.function, *call.args[:first])
         inner = Call(function, call.args[first:], call.kwargs)
         return recorder.call_function(inner, cls.apply)
@@ -293,7 +293,7 @@ class Submodule:
         self.leaves: list[torch.Tensor] = []
         self._last: Node | None = None
 
-    def record(self, function: Callable[[], Value]) -> Value:
+    def record(self, function: Callable[[], AnyValue]) -> AnyValue:
         """Run a function that is recorded into the graph; its result."""
         recorder = self._recorder
         recorder.graph, recorder.inner = self.graph, self
@@ -343,7 +343,7 @@ _OPTIONS: Final = frozenset(
 """The keywords of `checkpoint` that are not for the function."""
 
 
-def _checkpoint(recorder: Recorder, call: Call) -> Value:
+def _checkpoint(recorder: Recorder, call: Call) -> AnyValue:
     """Record a checkpointed function as a module."""
     given = {**call.kwargs}
     options = {key: given.pop(key) for key in _OPTIONS & given.keys()}
@@ -355,7 +355,7 @@ def _checkpoint(recorder: Recorder, call: Call) -> Value:
     return recorder.bind_leaves(node, result, inner.leaves)
 
 
-def _cond(recorder: Recorder, call: Call) -> Value:
+def _cond(recorder: Recorder, call: Call) -> AnyValue:
     """Record the branches of torch.cond as modules."""
     names = "pred", "true_fn", "false_fn", "operands"
     given = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
@@ -376,12 +376,12 @@ def _cond(recorder: Recorder, call: Call) -> Value:
     return recorder.bind_leaves(node, result, one.leaves)
 
 
-def _kind(tensor: torch.Tensor) -> tuple[Value, ...]:
+def _kind(tensor: torch.Tensor) -> tuple[AnyValue, ...]:
     """What two tensors have in common if one may stand for the other."""
     return tensor.dtype, tensor.device, *tensor.shape
 
 
-def _vmap(recorder: Recorder, call: Call) -> Value:
+def _vmap(recorder: Recorder, call: Call) -> AnyValue:
     """Record a function that torch.vmap calls as a module."""
     function, in_dims, out_dims, randomness, chunk_size, *given = call.args
     dims = _flat_dims(in_dims, tuple(given)) + _flat_dims(0, call.kwargs)
@@ -393,7 +393,7 @@ def _vmap(recorder: Recorder, call: Call) -> Value:
     ]
     inner = Submodule(recorder)
 
-    def recorded(*args: Value, **kwargs: Value) -> Value:
+    def recorded(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         before, recorder.paused = recorder.paused, 0
         try:
             inside = filter(is_tensor, pytree.tree_leaves((args, kwargs)))
@@ -422,7 +422,7 @@ def _vmap(recorder: Recorder, call: Call) -> Value:
     return recorder.bind_leaves(node, result, leaves)
 
 
-def _flat_dims(dims: Value, value: Value) -> list[Value]:
+def _flat_dims(dims: AnyValue, value: AnyValue) -> list[AnyValue]:
     """The dimension that vmap takes away, for each tensor in its inputs.
 
     Args:
@@ -430,12 +430,12 @@ def _flat_dims(dims: Value, value: Value) -> list[Value]:
         value: the inputs.
     """
     leaves, spec = pytree.tree_flatten(value)
-    spread: Value = broadcast_to_and_flatten(dims, spec)
+    spread: AnyValue = broadcast_to_and_flatten(dims, spec)
     pairs = zip(leaves, spread, strict=True)
     return [dim for leaf, dim in pairs if is_tensor(leaf)]
 
 
-FUNCTIONS: Final[list[tuple[Value, Value]]] = [
+FUNCTIONS: Final[list[tuple[AnyValue, AnyValue]]] = [
     *((function, handing_to(_ask_mode)) for function in MODES),
     (checkpoint, handing_to(_checkpoint)),
     (torch.cond, handing_to(_cond)),
@@ -444,5 +444,5 @@ FUNCTIONS: Final[list[tuple[Value, Value]]] = [
 """Functions, by whatever name they are called, and makers of replacements."""
 
 
-POWER: Final[Value] = functools.cache(handing_to(_power))
+POWER: Final[AnyValue] = functools.cache(handing_to(_power))
 """Makes a replacement of `pow`, the same for all modules."""

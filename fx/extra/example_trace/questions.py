@@ -65,7 +65,7 @@ from ...torch_private.symbolic_sizes import (
     specialize,
 )
 from ...tracing.wrapping import original_of
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from . import errors
 from .calls import Call
 from .guards import OF_MODES, Guard, answered, check, of_kind
@@ -73,7 +73,7 @@ from .guards import OF_MODES, Guard, answered, check, of_kind
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-Dims: TypeAlias = Mapping[int, Value] | None
+Dims: TypeAlias = Mapping[int, AnyValue] | None
 """Which sizes of a tensor may vary, by their place; None for all of them."""
 
 
@@ -90,7 +90,7 @@ class Sizes:
         self,
         graph: Graph,
         erasable: set[Node],
-        opened: Callable[[], list[Value]],
+        opened: Callable[[], list[AnyValue]],
     ) -> None:
         """Begin without symbols.
 
@@ -109,7 +109,7 @@ class Sizes:
         self.guards: list[Guard] = []
         self._unbacked_asked: dict[str, str] = {}
         self._nodes: dict[str, Argument] = {}
-        self._dims: dict[Value, tuple[str, Value]] = {}
+        self._dims: dict[AnyValue, tuple[str, AnyValue]] = {}
 
     def finish(self) -> None:
         """Forget the numbers, which the `meta` of nodes would keep alive."""
@@ -118,7 +118,7 @@ class Sizes:
 
     # -- tensors -----------------------------------------------------------
 
-    def fake(self, tensor: torch.Tensor, node: Node, dims: Dims) -> Value:
+    def fake(self, tensor: torch.Tensor, node: Node, dims: Dims) -> AnyValue:
         """An input without data, whose sizes are symbols where they may vary.
 
         Args:
@@ -129,7 +129,7 @@ class Sizes:
         free = [*(range(tensor.dim()) if dims is None else dims)]
         if not _may_be_free(tensor):
             free = []
-        sizes: list[Value] = [*tensor.shape]
+        sizes: list[AnyValue] = [*tensor.shape]
         for place in free:
             dim = None if dims is None else dims[place]
             sizes[place] = self._size(node, place, sizes[place], dim)
@@ -141,7 +141,7 @@ class Sizes:
             return self._made(tensor, sizes)
         return self.mode.from_tensor(tensor, static_shapes=True)
 
-    def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, Value]:
+    def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, AnyValue]:
         """What stands for a result that is known by made-up data alone.
 
         The graph checks what the program asks about its sizes, and that its
@@ -169,14 +169,18 @@ class Sizes:
             sizes.append(size)
         return node, self._made(tensor, sizes)
 
-    def _made(self, tensor: torch.Tensor, sizes: list[Value]) -> torch.Tensor:
+    def _made(
+        self, tensor: torch.Tensor, sizes: list[AnyValue]
+    ) -> torch.Tensor:
         """A tensor without data, like another one but for its sizes."""
-        kind: Value = {"dtype": tensor.dtype, "device": tensor.device}
+        kind: AnyValue = {"dtype": tensor.dtype, "device": tensor.device}
         with self.mode, torch.no_grad():
             fake = torch.empty_strided(sizes, _strides(tensor, sizes), **kind)
         return fake.requires_grad_(tensor.requires_grad)
 
-    def _size(self, node: Node, place: int, value: int, dim: Value) -> Value:
+    def _size(
+        self, node: Node, place: int, value: int, dim: AnyValue
+    ) -> AnyValue:
         """A size that may vary, as a user's `torch.export.Dim` says, if any."""
         text = f"{node}.size({place})"
         name = getattr(dim, "__name__", None)
@@ -200,15 +204,15 @@ class Sizes:
 
     # -- what is computed --------------------------------------------------
 
-    def text(self, number: Value) -> str:
+    def text(self, number: AnyValue) -> str:
         """How a SymInt, SymFloat or SymBool is computed, as Python."""
         return self._env.written(expression_of(number))
 
-    def node(self, number: Value) -> Argument:
+    def node(self, number: AnyValue) -> Argument:
         """The node that computes a SymInt or the like, or a constant."""
         return self._of_text(ast.parse(self.text(number), mode="eval").body)
 
-    def can_write(self, value: Value) -> bool:
+    def can_write(self, value: AnyValue) -> bool:
         """Whether nodes can compute a size, or each size of a shape."""
         try:
             for number in value if isinstance(value, tuple) else (value,):
@@ -249,14 +253,14 @@ class Sizes:
             return self._graph.call_function(function, args)
         return function(*args)
 
-    def _named(self, tree: ast.expr) -> Value:
+    def _named(self, tree: ast.expr) -> AnyValue:
         """What an expression names: a function, or a type."""
         module, _, name = ast.unparse(tree).rpartition(".")
         return vars(_MODULES[module])[name]
 
     # -- what is asked -----------------------------------------------------
 
-    def _note(self, text: str, value: Value, is_unbacked: bool) -> None:
+    def _note(self, text: str, value: AnyValue, is_unbacked: bool) -> None:
         """Note what ShapeEnv relies on from now on."""
         if not is_unbacked:
             self.guards.append(Guard(text, value, frames.where()))
@@ -266,7 +270,7 @@ class Sizes:
                 frames.where()
             )
 
-    def ask_input(self, text: str, answer: Value) -> None:
+    def ask_input(self, text: str, answer: AnyValue) -> None:
         """Note what was asked of an input, and the answer.
 
         Args:
@@ -290,10 +294,10 @@ class Sizes:
             self._graph.call_function(assert_, (holds, ""))
 
 
-def _operators() -> Iterator[tuple[type, Callable[..., Value]]]:
+def _operators() -> Iterator[tuple[type, Callable[..., AnyValue]]]:
     """The syntax of each operator, and the function of a node."""
     for name, text in magic_methods.items():
-        tree: Value = ast.parse(text.format("a", "b"), mode="eval").body
+        tree: AnyValue = ast.parse(text.format("a", "b"), mode="eval").body
         if isinstance(tree, ast.BinOp | ast.UnaryOp | ast.Compare):
             syntax = tree.ops if isinstance(tree, ast.Compare) else [tree.op]
             yield type(syntax[0]), getattr(operator, name)
@@ -317,9 +321,9 @@ def _may_be_free(tensor: torch.Tensor) -> bool:
     return is_plain and tensor.layout == torch.strided and 0 not in tensor.shape
 
 
-def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
+def _strides(tensor: torch.Tensor, sizes: list[AnyValue]) -> list[AnyValue]:
     """The strides of a tensor with other sizes: in the same order, if dense."""
-    strides: list[Value] = [*tensor.stride()]
+    strides: list[AnyValue] = [*tensor.stride()]
     order = sorted(
         range(tensor.dim()), key=lambda i: (strides[i], tensor.size(i))
     )
@@ -328,7 +332,7 @@ def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
         if strides[place] != number and tensor.size(place) != 1:
             return strides  # not dense: as in the example
         number *= tensor.size(place)
-    new_strides: list[Value] = [*strides]
+    new_strides: list[AnyValue] = [*strides]
     for place in order:
         new_strides[place] = new
         new = new * sizes[place]
@@ -352,7 +356,7 @@ class Questions:
     def __init__(self, recorder: Recorder) -> None:
         """Begin without any."""
         self._recorder = recorder
-        self._asked: set[Value] = set()
+        self._asked: set[AnyValue] = set()
         self.open: dict[int, Node] = {}
         self.modes: list[Guard] = []
         self.facts: dict[str, str] = {}
@@ -363,7 +367,7 @@ class Questions:
         """The last argument of a check inside of blocks, if there are any."""
         return [tuple(self.open.values())] if self.open else []
 
-    def ask(self, call: Call, answer: Value) -> None:
+    def ask(self, call: Call, answer: AnyValue) -> None:
         """Note what was asked of a tensor.
 
         Raises:
@@ -372,12 +376,12 @@ class Questions:
         recorder = self._recorder
         name, is_attribute = call.name, call.name == "__get__"
         if is_attribute:
-            getter: Value = call.function
+            getter: AnyValue = call.function
             name = getter.__self__.__name__
         if name == "grad_fn":
             (asked,) = call.args[:1]
             for attribute in ("requires_grad", "is_leaf"):
-                get: Value = vars(torch.Tensor.__base__)[attribute].__get__
+                get: AnyValue = vars(torch.Tensor.__base__)[attribute].__get__
                 self.ask(Call(get, (asked,), {}), get(asked))
             return
         given = pytree.tree_leaves((call.args, call.kwargs))
@@ -399,10 +403,10 @@ class Questions:
             if name == "shape" and node:
                 recorder.unsure.discard(node)
 
-    def _ask_again(self, call: Call, answer: Value) -> None:
+    def _ask_again(self, call: Call, answer: AnyValue) -> None:
         """Let the graph ask what was asked, once."""
         recorder = self._recorder
-        written: Value = recorder.create_arg((call.args, call.kwargs))
+        written: AnyValue = recorder.create_arg((call.args, call.kwargs))
         key = recorder.graph, repr((call.function, written, answer))
         if key not in self._asked:
             self._asked.add(key)
@@ -420,7 +424,7 @@ class Questions:
         """Whether a call that has given back its input does so always."""
         name = str(getattr(node.target, "__name__", node.target))
         if node.op == "call_module":
-            module: Value = self._recorder.root.get_submodule(name)
+            module: AnyValue = self._recorder.root.get_submodule(name)
             is_inplace = getattr(module, "inplace", False)
             return bool(is_inplace) or isinstance(module, nn.Identity)
         if name.endswith("_") and not name.endswith("__"):
@@ -445,14 +449,14 @@ class Questions:
         self.facts.setdefault(f"the text of {name}", frames.where())
         return f"<{name}>"
 
-    def text_of_size(self, number: Value) -> str:
+    def text_of_size(self, number: AnyValue) -> str:
         """The text of a number computed of sizes."""
         self.wrote_sizes = True
         if self.fixes_texts:
             return str(specialize(number))
         return self.text_of(self._recorder.sizes.text(number))
 
-    def ask_mode(self, call: Call, answer: Value) -> None:
+    def ask_mode(self, call: Call, answer: AnyValue) -> None:
         """Note that the program asks for a mode, and the answer."""
         text = MODES[call.function] + _arguments(call, 0)
         if self._recorder.blocks:  # one of them may have decided it
@@ -460,7 +464,7 @@ class Questions:
         else:
             self.modes.append(Guard(text, answer, frames.where()))
 
-    def ask_setting(self, text: str, answer: Value) -> None:
+    def ask_setting(self, text: str, answer: AnyValue) -> None:
         """Note that the program asks for an attribute of torch.backends."""
         try:
             check(text, ())
@@ -501,7 +505,7 @@ _ANSWERS: Final = (
 """Types of answers that can be compared."""
 
 
-def _modes() -> Iterator[tuple[Value, str]]:
+def _modes() -> Iterator[tuple[AnyValue, str]]:
     """These functions, and how a guard calls them."""
     for module in watching.MODES:
         for name, value in vars(module).items():
@@ -513,7 +517,7 @@ MODES: Final = dict(_modes())
 """A function that asks in which mode a program runs → how a guard calls it."""
 
 
-def _settings() -> Iterator[tuple[Value, str]]:
+def _settings() -> Iterator[tuple[AnyValue, str]]:
     """What asks when an attribute of torch.backends is read, and its path."""
     for path, module in [*sys.modules.items()]:
         if path.startswith("torch.backends"):

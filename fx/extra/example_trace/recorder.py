@@ -66,8 +66,8 @@ from ...torch_private.symbolic_sizes import (
 from ...torch_private.watching import is_wrapped
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
-from ...use_def.values import Argument, Value
-from ..watching.changes import Held, held_in
+from ...use_def.values import AnyValue, Argument
+from ..watching.changes import Snapshotted, held_in
 from ..watching.fixed import Entered
 from . import errors
 from .calls import (
@@ -96,7 +96,7 @@ from .trial import Made, Writes
 if TYPE_CHECKING:
     from ...proxy import Proxy
 
-Make: TypeAlias = Callable[[Value, Value], Node]
+Make: TypeAlias = Callable[[AnyValue, AnyValue], Node]
 """Makes a node of its arguments."""
 
 
@@ -141,7 +141,7 @@ class Recorder(Tracer):
         self.root = root
         self.graph: Graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
-        self.held: list[Held] = held_in(state.modules)
+        self.held: list[Snapshotted] = held_in(state.modules)
         for m, path in state.modules.items():
             self.held += [(path and f"{path}.", d, {**d}) for d in dicts_of(m)]
         self.submodule_paths = state.modules
@@ -158,13 +158,13 @@ class Recorder(Tracer):
         self.paused: int = 0
         self.has_ended: bool = False
         self.ran_on_data: bool = False
-        self.shown: Callable[[Value], Value] = self.fake
+        self.shown: Callable[[AnyValue], AnyValue] = self.fake
         self.questions: Questions = Questions(self)
         opened = self.questions.opened
         self.sizes: Sizes = Sizes(self.graph, self.erasable, opened)
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
-        self._alive: list[Value] = []
+        self._alive: list[AnyValue] = []
         self.writes: Writes = Writes()
         self.made: Made = Made()
         self._leaf_states = {m: state_of(m) for m in state.modules}
@@ -194,7 +194,7 @@ class Recorder(Tracer):
             self.paused -= 1
 
     @contextmanager
-    def showing(self, shown: Callable[[Value], Value]) -> Iterator[None]:
+    def showing(self, shown: Callable[[AnyValue], AnyValue]) -> Iterator[None]:
         """A block that is not recorded, and reads parameters otherwise.
 
         Args:
@@ -221,11 +221,11 @@ class Recorder(Tracer):
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
         name: str | None = None,
-        type_expr: Value = None,
+        type_expr: AnyValue = None,
     ) -> Node:
         """Add a node; in a submodule, nodes from outside are lifted."""
         if self.inner is not None:
-            lifted: Value = map_arg((args, kwargs), self.inner.lift)
+            lifted: AnyValue = map_arg((args, kwargs), self.inner.lift)
             args, kwargs = lifted
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
         is_roots = kind in ("call_module", "get_attr")
@@ -244,11 +244,13 @@ class Recorder(Tracer):
         finally:
             self.graph, self.inner = before
 
-    def call(self, target: Function, *args: Argument, **kwargs: Value) -> Node:
+    def call(
+        self, target: Function, *args: Argument, **kwargs: AnyValue
+    ) -> Node:
         """Add a call_function node."""
         return self.create_node("call_function", target, args, kwargs)
 
-    def create_arg(self, a: Value) -> Argument:
+    def create_arg(self, a: AnyValue) -> Argument:
         """What a node can hold for a value of the program."""
         if is_tensor(a):
             return self.node_of(a)
@@ -294,7 +296,7 @@ class Recorder(Tracer):
 
     # -- calls -------------------------------------------------------------
 
-    def see(self, call: Call) -> Value:
+    def see(self, call: Call) -> AnyValue:
         """Make a call of torch, and record it unless it only asks."""
         call, name = call.mapped(self.fake), call.name
         if name in _TEXTS:
@@ -302,7 +304,7 @@ class Recorder(Tracer):
         if name == "is_same_size":
             return bool(call.args[0].shape == call.args[1].shape)
         try:
-            written: Value = self.create_arg((call.args, call.kwargs))
+            written: AnyValue = self.create_arg((call.args, call.kwargs))
         except NotImplementedError:
             if call.has_values():
                 raise
@@ -316,12 +318,12 @@ class Recorder(Tracer):
         self.questions.ask(call, result)
         return result
 
-    def record(self, call: Call, args: Value, kwargs: Value) -> Node:
+    def record(self, call: Call, args: AnyValue, kwargs: AnyValue) -> Node:
         """The node for a call."""
         function, name = call.function, call.name
         make = partial(self.create_node, "call_function")
         if name in ("__get__", "__set__"):
-            attribute: Value = function
+            attribute: AnyValue = function
             given = args[0], attribute.__self__.__name__, *args[1:]
             if name == "__get__":
                 return make(getattr, given[:2], {})
@@ -339,9 +341,9 @@ class Recorder(Tracer):
     def getattr(
         self,
         attr: str,
-        attr_val: Value,
+        attr_val: AnyValue,
         parameter_proxy_cache: dict[str, Proxy],
-    ) -> Value:
+    ) -> AnyValue:
         """A fake tensor for one of the root; that there is none is noted."""
         if attr_val is None and not self.paused:
             told = f"{attr} of a module was None"
@@ -377,9 +379,9 @@ class Recorder(Tracer):
         self,
         m: nn.Module,
         forward: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Record the call of a leaf, or run another module."""
         if self.paused or not self.paths.get(m):
             return forward(*args, **kwargs)
@@ -389,9 +391,9 @@ class Recorder(Tracer):
         self,
         path: str,
         forward: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Run a leaf module, and record its call as one node."""
         make = partial(self.create_node, "call_module", path)
         try:
@@ -407,7 +409,7 @@ class Recorder(Tracer):
         """Whether `call_module` runs a module's forward itself: it does."""
         return True
 
-    def call_function(self, call: Call, target: Value = None) -> Value:
+    def call_function(self, call: Call, target: AnyValue = None) -> AnyValue:
         """Make the call of a leaf function, and record it if it has tensors.
 
         Args:
@@ -429,7 +431,7 @@ class Recorder(Tracer):
 
     def _record_with_objects(
         self, call: Call, apart: Apart, part: Part
-    ) -> Value:
+    ) -> AnyValue:
         """Record a call that is given objects, in which there are tensors.
 
         The node takes these tensors, and gives those in the result and in the
@@ -445,9 +447,9 @@ class Recorder(Tracer):
             apart.refill(container, leaves)
         return result
 
-    def record_leaf(self, call: Call, make: Make) -> Value:
+    def record_leaf(self, call: Call, make: Make) -> AnyValue:
         """Make the call of a leaf, and record it as one node."""
-        written: Value = self.create_arg((call.args, call.kwargs))
+        written: AnyValue = self.create_arg((call.args, call.kwargs))
         read, given = {*self.entered.read_training}, Apart()
         given.flatten((call.args, call.kwargs))
         before = given.snapshot()
@@ -457,14 +459,18 @@ class Recorder(Tracer):
             raise TraceError(errors.changed(call.name))
         node = make(*written)
         if not is_tensor(result) and result is not None:
-            asked: Value = node, structure_of(result), *self.questions.opened()
+            asked: AnyValue = (
+                node,
+                structure_of(result),
+                *self.questions.opened(),
+            )
             node = self.call(of_structure, *asked)
         self.unsure.add(node)
         return bind(node, result)
 
     def run_call(
         self, call: Call, *, is_leaf: bool
-    ) -> tuple[Value, Callable[[Node, Value], Value]]:
+    ) -> tuple[AnyValue, Callable[[Node, AnyValue], AnyValue]]:
         """Make a call that is recorded as one node; with data, if it must be.
 
         Some operators have a wrong rule for tensors without data, or none, and
@@ -508,7 +514,7 @@ class Recorder(Tracer):
                 return True
         return any(isinstance(leaf, SYMBOLIC) for leaf in leaves)
 
-    def _bind_real(self, node: Node, value: Value) -> Value:
+    def _bind_real(self, node: Node, value: AnyValue) -> AnyValue:
         """Bind the result of a run with data: all its sizes are unknown."""
         if is_tensor(value):
             with self.pause():
@@ -523,7 +529,7 @@ class Recorder(Tracer):
 
     # -- values ------------------------------------------------------------
 
-    def bind(self, node: Node, value: Value) -> Value:
+    def bind(self, node: Node, value: AnyValue) -> AnyValue:
         """Let a node stand for a value, and for the tensors in it.
 
         A tensor that was there before, such as the one that `contiguous`
@@ -556,8 +562,8 @@ class Recorder(Tracer):
         return value
 
     def bind_item(
-        self, whole: Node, get: Function, key: Value, item: Value
-    ) -> Value:
+        self, whole: Node, get: Function, key: AnyValue, item: AnyValue
+    ) -> AnyValue:
         """Bind what is in a value, if there are tensors in it."""
         if not any(map(is_tensor, pytree.tree_leaves(item))):
             return item
@@ -566,8 +572,8 @@ class Recorder(Tracer):
         return self.bind(node, item)
 
     def bind_leaves(
-        self, node: Node, result: Value, leaves: list[torch.Tensor]
-    ) -> Value:
+        self, node: Node, result: AnyValue, leaves: list[torch.Tensor]
+    ) -> AnyValue:
         """Bind the tensors of a result, which the node gives as a tuple."""
         if is_tensor(result):
             return self.bind(node, result)
@@ -575,7 +581,7 @@ class Recorder(Tracer):
             self.bind_item(node, operator.getitem, index, leaf)
         return result
 
-    def noted(self, value: Value) -> Value:
+    def noted(self, value: AnyValue) -> AnyValue:
         """What a node's `meta` keeps of a value: no gradients, no symbols."""
         if is_tensor(value) and is_wrapped(value):
             return None
@@ -584,7 +590,7 @@ class Recorder(Tracer):
                 return detached(self.sizes.mode, value)
         return hint_of(value)
 
-    def fake(self, tensor: Value) -> Value:
+    def fake(self, tensor: AnyValue) -> AnyValue:
         """The fake tensor for a tensor that is not part of the inputs."""
         if not is_tensor(tensor) or is_fake(tensor) or is_wrapped(tensor):
             return tensor
@@ -597,7 +603,7 @@ class Recorder(Tracer):
             self._alive += [tensor, new]
         return self._fake_of[id(tensor)]
 
-    def real(self, value: Value) -> Value:
+    def real(self, value: AnyValue) -> AnyValue:
         """Some data such as a fake tensor may have; or a copy of a tensor."""
         if not is_fake(value):
             return value.clone() if is_tensor(value) else hint_of(value)
@@ -612,9 +618,9 @@ class Recorder(Tracer):
 
     # -- the root ----------------------------------------------------------
 
-    def path_of(self, value: Value) -> str | None:
+    def path_of(self, value: AnyValue) -> str | None:
         """Where the root has a tensor, or that for which a fake one stands."""
-        real: Value = self._real_of.get(id(value), value)
+        real: AnyValue = self._real_of.get(id(value), value)
         return self._tensor_path(real) if is_tensor(real) else None
 
     @property
@@ -625,7 +631,7 @@ class Recorder(Tracer):
     def check_first(self, guards: nn.Module, places: list[Node]) -> None:
         """Record that the placeholders are checked before all else."""
         path = "_guards"
-        held: Value = vars(self.root)
+        held: AnyValue = vars(self.root)
         taken = hasattr(self.root, path)
         if taken or held.setdefault(path, guards) is not guards:
             path = self._store(path, guards)
@@ -636,7 +642,7 @@ class Recorder(Tracer):
         if places:  # before their sizes, which another input may not have
             places[-1].append(node)
 
-    def store(self, prefix: str, value: Value) -> Node:
+    def store(self, prefix: str, value: AnyValue) -> Node:
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})
 

@@ -59,7 +59,7 @@ from ...torch_private import pytree
 from ...torch_private.fake_tensors import is_fake
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...torch_private.symbolic_sizes import SYMBOLIC
-from ...use_def.values import STANDING_FOR_VALUES, Value
+from ...use_def.values import PROXY_TYPES, AnyValue
 from . import errors
 from .guards import GuardError, refuse
 
@@ -81,7 +81,7 @@ _BY_IDENTITY: Final = (
 _METHODS: Final = (types.BuiltinFunctionType, types.MethodType)
 
 
-def is_constant(value: Value) -> bool:
+def is_constant(value: AnyValue) -> bool:
     """Whether nobody can change a value, or it is compared by identity."""
     cls = type(value)
     if cls in _VALUES:
@@ -93,16 +93,16 @@ def is_constant(value: Value) -> bool:
     return isinstance(value, (enum.Enum, PurePath)) or by_identity(value)
 
 
-def by_identity(value: Value) -> bool:
+def by_identity(value: AnyValue) -> bool:
     """Whether a value is compared by identity."""
     if isinstance(value, _METHODS):  # and not that of a list, say
         return value.__self__ is None or by_identity(value.__self__)
     return isinstance(value, _BY_IDENTITY) or type(value) is object
 
 
-def is_same(one: Value, two: Value) -> bool:
+def is_same(one: AnyValue, two: AnyValue) -> bool:
     """Whether Python can tell no difference between constants, or forms."""
-    cls: Value = type(one)
+    cls: AnyValue = type(one)
     if cls is not type(two) or one is two:
         return one is two
     if cls is float:
@@ -125,7 +125,7 @@ def is_same(one: Value, two: Value) -> bool:
         return False
 
 
-def _of_numpy() -> Value:
+def _of_numpy() -> AnyValue:
     """The class of numpy's numbers; none if nobody has imported numpy."""
     return getattr(sys.modules.get("numpy"), "generic", ())
 
@@ -133,9 +133,9 @@ def _of_numpy() -> Value:
 # -- what is taken apart -------------------------------------------------------
 
 
-def opened(value: Value) -> tuple[Value, Sequence[Value]] | None:
+def opened(value: AnyValue) -> tuple[AnyValue, Sequence[AnyValue]] | None:
     """The form and the items of a value; None if it is not taken apart."""
-    cls: Value = type(value)
+    cls: AnyValue = type(value)
     if isinstance(value, dict | set) and not all(map(is_constant, value)):
         return None  # its keys may change
     if (node := _node(cls)) is None:
@@ -147,7 +147,7 @@ def opened(value: Value) -> tuple[Value, Sequence[Value]] | None:
     return form, [*items]
 
 
-def keys_of(cls: Value, form: Value, count: int) -> Sequence[Value]:
+def keys_of(cls: AnyValue, form: AnyValue, count: int) -> Sequence[AnyValue]:
     """What the items of a value are found by."""
     if _is_object(cls) or issubclass(cls, dict):
         keys = form[1] if cls is defaultdict else form
@@ -156,32 +156,34 @@ def keys_of(cls: Value, form: Value, count: int) -> Sequence[Value]:
     return getattr(cls, "_fields", range(count))
 
 
-def is_taken_apart(cls: Value) -> bool:
+def is_taken_apart(cls: AnyValue) -> bool:
     """Whether values of a class are."""
     return isinstance(cls, type) and (_is_object(cls) or _node(cls) is not None)
 
 
-def empty(cls: Value) -> Value:
+def empty(cls: AnyValue) -> AnyValue:
     """An object of a class, without attributes; None if pytree makes it."""
     return None if _node(cls) else cls.__new__(cls)
 
 
-def made(cls: Value, form: Value, items: Sequence[Value]) -> Value:
+def made(cls: AnyValue, form: AnyValue, items: Sequence[AnyValue]) -> AnyValue:
     """What pytree makes of a form and items."""
     return _node(cls).unflatten_fn([*items], form)
 
 
-def fill(value: Value, form: Value, items: Sequence[Value]) -> None:
+def fill(value: AnyValue, form: AnyValue, items: Sequence[AnyValue]) -> None:
     """Let a container, or an object, have this form and these items."""
-    cls: Value = type(value)
+    cls: AnyValue = type(value)
     if _node(cls) is not None:
         new = made(cls, form, items)
         if isinstance(value, dict | list | set | deque):
-            add: Value = getattr(value, "update", getattr(value, "extend", 0))
+            add: AnyValue = getattr(
+                value, "update", getattr(value, "extend", 0)
+            )
             value.clear()
             add(new)
         if cls is defaultdict:
-            untyped: Value = value
+            untyped: AnyValue = value
             untyped.default_factory = new.default_factory
         form, items = _attributes(new)
     own, slots = _dict_of(value), _slots(cls)
@@ -196,14 +198,14 @@ def fill(value: Value, form: Value, items: Sequence[Value]) -> None:
             own[name] = item
 
 
-def attributes_of(value: Value) -> dict[str, Value]:
+def attributes_of(value: AnyValue) -> dict[str, AnyValue]:
     """The attributes of an object that is taken apart by them; else none."""
     is_one = not is_constant(value) and not _node(type(value))
     found = opened(value) if is_one else None
     return dict(zip(*found, strict=True)) if found else {}
 
 
-def _node(cls: Value) -> Value:
+def _node(cls: AnyValue) -> AnyValue:
     """What pytree knows of a class; None if it does not know it."""
     nodes = pytree.SUPPORTED_NODES
     is_named = issubclass(cls, tuple) and hasattr(cls, "_fields")
@@ -215,24 +217,26 @@ def _node(cls: Value) -> Value:
 class _Node(NamedTuple):
     """What pytree would know of a class."""
 
-    flatten_fn: Callable[[Value], tuple[Sequence[Value], Value]]
-    unflatten_fn: Callable[[Sequence[Value], Value], Value]
+    flatten_fn: Callable[[AnyValue], tuple[Sequence[AnyValue], AnyValue]]
+    unflatten_fn: Callable[[Sequence[AnyValue], AnyValue], AnyValue]
 
 
-def _by_names(make: Callable[..., Value], *names: str) -> _Node:
+def _by_names(make: Callable[..., AnyValue], *names: str) -> _Node:
     """The node for a class whose objects are made of some attributes."""
-    get: Value = operator.attrgetter(*names)
+    get: AnyValue = operator.attrgetter(*names)
     return _Node(lambda v: (get(v), None), lambda items, _: make(*items))
 
 
-def _partial(function: Value, args: Value, keywords: Value) -> Value:
+def _partial(
+    function: AnyValue, args: AnyValue, keywords: AnyValue
+) -> AnyValue:
     """A partial that has these very keywords, and not a copy."""
-    new: Value = functools.partial(function)
+    new: AnyValue = functools.partial(function)
     new.__setstate__((function, args, keywords, None))
     return new
 
 
-_OURS: Final[dict[Value, _Node]] = {
+_OURS: Final[dict[AnyValue, _Node]] = {
     torch.Size: _Node(lambda v: (v, None), lambda items, _: torch.Size(items)),
     set: _Node(lambda value: ((), [*value]), lambda _, items: {*items}),
     slice: _by_names(slice, "start", "stop", "step"),
@@ -246,22 +250,22 @@ _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
 """Flags of a class that is no static one of C, and of one of C like those."""
 
 
-def _is_of_python(cls: Value) -> bool:
+def _is_of_python(cls: AnyValue) -> bool:
     """Whether a class was made by a `class` statement."""
     return bool(cls.__flags__ & (_HEAP | _IMMUTABLE) == _HEAP)
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_object(cls: Value) -> bool:
+def _is_object(cls: AnyValue) -> bool:
     """Whether objects of a class have attributes, and nothing else."""
-    base: Value = cls
+    base: AnyValue = cls
     while base is typing.Generic or _is_of_python(base):
         base = base.__base__
     return base in _BASES and cls.__new__ is base.__new__
 
 
 @functools.lru_cache(maxsize=1024)
-def _slots(cls: Value) -> dict[str, Value]:
+def _slots(cls: AnyValue) -> dict[str, AnyValue]:
     """The attributes that objects of a class have outside of a dict."""
     return {
         name: member
@@ -271,16 +275,16 @@ def _slots(cls: Value) -> dict[str, Value]:
     }
 
 
-def _dict_of(value: Value) -> dict[str, Value]:
+def _dict_of(value: AnyValue) -> dict[str, AnyValue]:
     """The attributes that an object has in a dict."""
-    cls: Value = type(value)
+    cls: AnyValue = type(value)
     return value.__dict__ if cls.__dictoffset__ else {}
 
 
-def _attributes(value: Value) -> tuple[Value, Sequence[Value]]:
+def _attributes(value: AnyValue) -> tuple[AnyValue, Sequence[AnyValue]]:
     """The names and values of an object's attributes."""
     found = {**_dict_of(value)}
-    cls: Value = type(value)
+    cls: AnyValue = type(value)
     for name, member in _slots(cls).items():
         with contextlib.suppress(AttributeError):  # it has none now
             found[name] = member.__get__(value)
@@ -309,7 +313,7 @@ class Leaf:
 class Constant:
     """What is not looked into; those that nobody can tell apart are equal."""
 
-    value: Value
+    value: AnyValue
 
     def __eq__(self, other: object) -> bool:
         """Whether Python can tell no difference."""
@@ -319,7 +323,7 @@ class Constant:
         """The same for equal ones."""
         return hash(type(self.value))
 
-    def __deepcopy__(self, memo: Value) -> Constant:
+    def __deepcopy__(self, memo: AnyValue) -> Constant:
         """The constant itself: a copy of a function or module is another."""
         return self
 
@@ -353,17 +357,17 @@ class Container:
     """
 
     number: int
-    kind: Value
+    kind: AnyValue
     form: Constant
     parts: tuple[Part, ...]
 
     @property
-    def like(self) -> tuple[Value, ...]:
+    def like(self) -> tuple[AnyValue, ...]:
         """What is equal for containers that differ in their parts alone."""
         return self.number, self.kind, self.form, len(self.parts)
 
     @property
-    def keys(self) -> Sequence[Value]:
+    def keys(self) -> Sequence[AnyValue]:
         """What the parts are found by."""
         return keys_of(self.kind, self.form.value, len(self.parts))
 
@@ -382,7 +386,7 @@ class BackReference:
 Part: TypeAlias = Leaf | Constant | Container | BackReference
 
 
-_LEAVES: Final = (torch.Tensor, Node, *STANDING_FOR_VALUES, *SYMBOLIC)
+_LEAVES: Final = (torch.Tensor, Node, *PROXY_TYPES, *SYMBOLIC)
 """Types of tensors, and of what stands for them."""
 
 
@@ -399,14 +403,14 @@ class Apart:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.leaves: list[Value] = []
+        self.leaves: list[AnyValue] = []
         self.paths: list[str] = []
-        self.containers: list[Value] = []
-        self.same: dict[str, Value] = {}
-        self.refused: dict[str, Value] = {}
+        self.containers: list[AnyValue] = []
+        self.same: dict[str, AnyValue] = {}
+        self.refused: dict[str, AnyValue] = {}
         self._numbers: dict[int, int] = {}
 
-    def flatten(self, value: Value, path: str = "") -> Part:
+    def flatten(self, value: AnyValue, path: str = "") -> Part:
         """Take a value apart.
 
         Args:
@@ -439,7 +443,7 @@ class Apart:
         )
         return Container(number, cls, Constant(form), parts)
 
-    def _meet(self, value: Value) -> int:
+    def _meet(self, value: AnyValue) -> int:
         """Give a container its number."""
         if isinstance(value, tuple | slice | types.MethodType):
             return -1
@@ -447,7 +451,7 @@ class Apart:
         self.containers.append(value)
         return number
 
-    def unflatten(self, part: Part, leaves: list[Value]) -> Value:
+    def unflatten(self, part: Part, leaves: list[AnyValue]) -> AnyValue:
         """Put together what a part describes.
 
         Containers that this has met already are these very objects.
@@ -474,7 +478,7 @@ class Apart:
             self._numbers[id(new)] = place
         return new
 
-    def _items(self, part: Container, leaves: list[Value]) -> list[Value]:
+    def _items(self, part: Container, leaves: list[AnyValue]) -> list[AnyValue]:
         """What is in a container."""
         return [self.unflatten(inner, leaves) for inner in part.parts]
 
@@ -511,7 +515,7 @@ class Apart:
         parts = tuple(self.flatten(item, path) for item in now.parts)
         return replace(now, parts=parts)
 
-    def refill(self, part: Container, leaves: list[Value]) -> None:
+    def refill(self, part: Container, leaves: list[AnyValue]) -> None:
         """Let a container that was met hold what a part says now."""
         value = self.containers[part.number]
         fill(value, part.form.value, self._items(part, leaves))
@@ -522,7 +526,7 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _written(path: str, key: Value, cls: Value) -> str:
+def _written(path: str, key: AnyValue, cls: AnyValue) -> str:
     """How an item of a container, or an attribute of an object, is written."""
     is_item = not isinstance(key, str) or issubclass(cls, dict)
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
@@ -548,7 +552,9 @@ def is_literal(part: Part) -> bool:
 # -- differences ---------------------------------------------------------------
 
 
-def difference(one: Part, two: Part, path: str) -> tuple[str, Value, Value]:
+def difference(
+    one: Part, two: Part, path: str
+) -> tuple[str, AnyValue, AnyValue]:
     """Where two parts differ first, and what each has there.
 
     Args:
@@ -586,7 +592,7 @@ def check_inputs(apart: Apart) -> None:
         raise TraceError(errors.refused(f"the input {path}", value))
 
 
-def check_results(apart: Apart, given: Iterable[Value] = ()) -> None:
+def check_results(apart: Apart, given: Iterable[AnyValue] = ()) -> None:
     """Raise TraceError unless a graph can make results anew in each call.
 
     Args:
@@ -600,7 +606,7 @@ def check_results(apart: Apart, given: Iterable[Value] = ()) -> None:
         raise TraceError(errors.refused(path, value))
 
 
-def _is_lasting(value: Value) -> bool:
+def _is_lasting(value: AnyValue) -> bool:
     """Whether it was there before the program, and holds nothing of it."""
     if isinstance(value, nn.Module):
         return not any(map(is_fake, (*value.parameters(), *value.buffers())))
@@ -620,14 +626,14 @@ class OnObjects:
         parts: what it has returned in the first call, and what it has changed.
     """
 
-    def __init__(self, function: Callable[..., Value], part: Part) -> None:
+    def __init__(self, function: Callable[..., AnyValue], part: Part) -> None:
         """Make it of what a call is given."""
         self._function = function
         self.part: Part = part
-        self.parts: tuple[Value, ...] = ()
+        self.parts: tuple[AnyValue, ...] = ()
         self.__name__: str = getattr(function, "__name__", "call")
 
-    def __call__(self, *leaves: Value) -> list[Value]:
+    def __call__(self, *leaves: AnyValue) -> list[AnyValue]:
         """The tensors in the result, then those that objects have anew.
 
         Raises:
@@ -655,7 +661,7 @@ class OnObjects:
 # -- results of leaves ---------------------------------------------------------
 
 
-def structure_of(value: Value) -> str:
+def structure_of(value: AnyValue) -> str:
     """How a value is nested, as a text: `tuple(Tensor, None)`."""
     return _text_of(Apart().flatten(value))
 
@@ -675,8 +681,8 @@ def _text_of(part: Part) -> str:
 
 
 def of_structure(
-    value: Value, structure: str, opened: Sequence[Value] = ()
-) -> Value:
+    value: AnyValue, structure: str, opened: Sequence[AnyValue] = ()
+) -> AnyValue:
     """Check what a leaf has returned, which the program has looked into.
 
     Returns:

@@ -52,7 +52,7 @@ from ...tracing.tracer import (
     _module_call,
     _module_getattr,
 )
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..watching.changes import changes
 from ..watching.fixed import FIXED_MODE
 from ..watching.watching import QUESTION, TRAINING, Watching
@@ -84,12 +84,12 @@ from .structures import Leaf as TensorLeaf
 def trace(
     root: Root,
     /,
-    *args: Value,
-    dynamic: Value = None,
+    *args: AnyValue,
+    dynamic: AnyValue = None,
     leaves: Iterable[Leaf] = (),
     tracer: Tracer | None = None,
     check: bool = True,
-    **kwargs: Value,
+    **kwargs: AnyValue,
 ) -> GraphModule:
     """Trace a module or function by running it on an example.
 
@@ -166,7 +166,7 @@ class ExampleRun(TraceRun):
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
         watching.entered = self.recorder.entered
-        self.watch: told.Watch = watching
+        self.watch: told.TraceListener = watching
 
     def patch(self, function: FunctionType | None = None) -> None:
         """Replace what the trace has to see."""
@@ -190,10 +190,10 @@ class ExampleRun(TraceRun):
 
     def call_function(
         self,
-        function: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+        function: Callable[..., AnyValue],
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+    ) -> AnyValue:
         """Answer a builtin that asks what an object is."""
         result = function(*args, **kwargs)
         if function is isinstance:
@@ -209,9 +209,9 @@ class ExampleRun(TraceRun):
 
     def trace(
         self,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-        dynamic: Value,
+        args: tuple[AnyValue, ...],
+        kwargs: dict[str, AnyValue],
+        dynamic: AnyValue,
         *,
         check: bool,
     ) -> GraphModule:
@@ -243,7 +243,7 @@ class ExampleRun(TraceRun):
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: Value) -> GraphModule:
+    def _recorded(self, example: Example, dynamic: AnyValue) -> GraphModule:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
@@ -282,13 +282,13 @@ class ExampleRun(TraceRun):
                 f"the program gives something else each time it runs: {found}"
             )
 
-    def _function(self) -> Callable[..., Value]:
+    def _function(self) -> Callable[..., AnyValue]:
         """The function whose parameters the example has to fit."""
         if isinstance(self._root, nn.Module):
             return self._root.forward
         return self._root
 
-    def _run(self, example: Example) -> Value:
+    def _run(self, example: Example) -> AnyValue:
         """Run the program, hooks of a module included."""
         recorder = self.recorder
         try:
@@ -315,7 +315,7 @@ class ExampleRun(TraceRun):
             raise
 
     def _finish(
-        self, example: Example, result: Value, guards: Guards
+        self, example: Example, result: AnyValue, guards: Guards
     ) -> GraphModule:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
@@ -381,7 +381,7 @@ class ExampleRun(TraceRun):
             yield f"{path} is assigned by the program, and not by the graph"
 
 
-def _drawn() -> tuple[Value, ...]:
+def _drawn() -> tuple[AnyValue, ...]:
     """The states of the random numbers that a graph cannot draw."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
@@ -390,7 +390,7 @@ def _drawn() -> tuple[Value, ...]:
     return random.getstate(), name, keys.tobytes(), *rest
 
 
-def _is_given(value: Value) -> bool:
+def _is_given(value: AnyValue) -> bool:
     """Whether a result is an input or a parameter, perhaps written in place."""
     while value.op == "call_method" and value.target[-1] == "_":
         value = value.args[0]
@@ -407,7 +407,7 @@ def _is_plain(part: Part) -> bool:
     return isinstance(part, TensorLeaf)
 
 
-_LEGACY: Final[Value] = type(torch.FloatTensor)
+_LEGACY: Final[AnyValue] = type(torch.FloatTensor)
 """The class of classes that know a dtype and a device."""
 
 _HELD: Final = (bool, int, float, str, type(None), torch.dtype, torch.device)

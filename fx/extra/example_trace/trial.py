@@ -32,8 +32,8 @@ from ...torch_private.fake_tensors import FakeTensor, preserving_versions
 from ...tracing.patching import TRACES, put
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING
-from ...use_def.values import Value
-from ..watching.changes import Held, changes
+from ...use_def.values import AnyValue
+from ..watching.changes import Snapshotted, changes
 from . import errors
 from .calls import current
 from .structures import Apart, Part, difference, in_words
@@ -50,9 +50,9 @@ class Made:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._made: list[weakref.ref[Value]] = []
+        self._made: list[weakref.ref[AnyValue]] = []
 
-    def note(self, value: Value) -> None:
+    def note(self, value: AnyValue) -> None:
         """Note one of them."""
         self._made.append(weakref.ref(value))
 
@@ -63,7 +63,7 @@ class Made:
         yield
         del self._made[count:]
 
-    def alive(self) -> list[Value]:
+    def alive(self) -> list[AnyValue]:
         """Those that somebody holds."""
         return [value for ref in self._made if (value := ref()) is not None]
 
@@ -75,12 +75,14 @@ def patch() -> None:
         TRACES.patch(number, ["__init__"], _noting)
 
 
-def _noting(called: Value) -> Value:
+def _noting(called: AnyValue) -> AnyValue:
     """The same constructor, whose object the trace that runs here notes."""
     function = original_of(getattr(called, "__func__", called))
 
     @functools.wraps(function)
-    def replacement(first: Value, *args: Value, **kwargs: Value) -> Value:
+    def replacement(
+        first: AnyValue, *args: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
         result = function(first, *args, **kwargs)
         recorder = current()
         if recorder is not None:
@@ -92,15 +94,15 @@ def _noting(called: Value) -> Value:
     return staticmethod(replacement) if is_static else replacement
 
 
-Namespaces: TypeAlias = dict[int, dict[str, Value]]
+Namespaces: TypeAlias = dict[int, dict[str, AnyValue]]
 """By the id of a module's globals, what they were."""
 
 
-def namespaces(roots: Iterable[Value]) -> Namespaces:
+def namespaces(roots: Iterable[AnyValue]) -> Namespaces:
     """The globals that functions and the forwards of modules read."""
-    found: dict[int, dict[str, Value]] = {}
+    found: dict[int, dict[str, AnyValue]] = {}
     for root in roots:
-        code: Value = getattr(root, "forward", root)
+        code: AnyValue = getattr(root, "forward", root)
         names = getattr(inspect.unwrap(code), "__globals__", None)
         if names is not None and id(names) not in found:
             found[id(names)] = {**names}
@@ -148,7 +150,7 @@ def refuse_leftovers(made: Made, before: Namespaces) -> None:
     )
 
 
-def _remove(left: list[Value], before: Namespaces) -> Iterator[str]:
+def _remove(left: list[AnyValue], before: Namespaces) -> Iterator[str]:
     """Remove what is left from what holds it, and yield the holders' names.
 
     A cache that holds nothing else is emptied, and is not named.
@@ -156,7 +158,7 @@ def _remove(left: list[Value], before: Namespaces) -> Iterator[str]:
     ids, level = {id(value) for value in left}, [*left]
     seen = {*ids, id(left)}
     for _ in range(_FAR):
-        above: list[Value] = []
+        above: list[AnyValue] = []
         seen |= {id(level), id(above)}
         for holder in gc.get_referrers(*level):
             if id(holder) in seen or isinstance(holder, _PASSING):
@@ -186,7 +188,7 @@ _PASSING: Final = (
 """Types of holders that are not looked at."""
 
 
-def _emptied(cache: Value, ids: set[int]) -> Iterator[str]:
+def _emptied(cache: AnyValue, ids: set[int]) -> Iterator[str]:
     """Empty a bounded cache if all in it is the trace's; else its name."""
     own = [value for value in gc.get_referents(cache) if id(value) in ids]
     if len(own) == cache.cache_info().currsize:
@@ -195,19 +197,19 @@ def _emptied(cache: Value, ids: set[int]) -> Iterator[str]:
         yield f"the cache of {cache.__wrapped__.__qualname__}"
 
 
-def _is_of_cache(holder: Value) -> bool:
+def _is_of_cache(holder: AnyValue) -> bool:
     """Whether a dict, whose items were removed, is a cache's without bound."""
     kinds = map(type, gc.get_referrers(holder))
     return isinstance(holder, dict) and functools._lru_cache_wrapper in kinds
 
 
-def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
+def _without(holder: AnyValue, ids: set[int], before: Namespaces) -> bool:
     """Remove what is left from a holder; whether it is one that had it."""
     if isinstance(holder, list | collections.deque | set):
         kept = [item for item in holder if id(item) not in ids]
         if changed := len(kept) < len(holder):
             holder.clear()
-            held: Value = holder
+            held: AnyValue = holder
             (held.update if isinstance(held, set) else held.extend)(kept)
         return changed
     if isinstance(holder, types.CellType):
@@ -229,13 +231,13 @@ def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
     return bool(lost)
 
 
-def _attributes(holder: Value) -> dict[str, Value]:
+def _attributes(holder: AnyValue) -> dict[str, AnyValue]:
     """The attributes of an object that can be removed."""
     attributes = getattr(holder, "__dict__", None)
     return attributes if isinstance(attributes, dict) else {}
 
 
-def _written_name(function: Value) -> str:
+def _written_name(function: AnyValue) -> str:
     """The name of a function that stands in a file; "" for another value."""
     is_function = isinstance(function, types.FunctionType)
     if not is_function or function.__code__.co_filename[:1] == "<":
@@ -243,7 +245,7 @@ def _written_name(function: Value) -> str:
     return str(function.__qualname__)
 
 
-def _name_of(holder: Value, seen: set[int]) -> str:
+def _name_of(holder: AnyValue, seen: set[int]) -> str:
     """What a programmer calls a holder: by who has it, if that has a name."""
     kind = f"a {type(holder).__qualname__}"
     for owner in [holder, *gc.get_referrers(holder)]:
@@ -295,7 +297,7 @@ class Writes:
                 yield real
 
 
-def version_of(tensor: Value) -> int:
+def version_of(tensor: AnyValue) -> int:
     """How often a tensor was written to; 0 where nobody counts."""
     known = not torch.is_inference(tensor)
     return tensor._version if known else 0  # noqa: SLF001
@@ -315,7 +317,7 @@ class Outcome(NamedTuple):
 
     parts: tuple[Part, ...]
     same: tuple[int, ...]
-    tensors: dict[str, Value]
+    tensors: dict[str, AnyValue]
 
 
 class Trial(NamedTuple):
@@ -329,13 +331,13 @@ class Trial(NamedTuple):
         held: what else the root holds, to be put back.
     """
 
-    give: Callable[[list[Value]], tuple[Value, ...]]
+    give: Callable[[list[AnyValue]], tuple[AnyValue, ...]]
     tensors: list[torch.Tensor]
     written: list[torch.Tensor]
     owned: dict[str, torch.Tensor]
-    held: list[Held]
+    held: list[Snapshotted]
 
-    def difference(self, program: Value, graph: Value) -> str:
+    def difference(self, program: AnyValue, graph: AnyValue) -> str:
         """Where a graph gives something else than the program; "" if not.
 
         Raises:
@@ -348,11 +350,11 @@ class Trial(NamedTuple):
             return f"the graph raises {type(error).__name__}: {error}"
         return _first_difference(expected, given)
 
-    def repeats(self, program: Value) -> bool:
+    def repeats(self, program: AnyValue) -> bool:
         """Whether the program gives the same when it runs again."""
         return not _first_difference(self._run(program), self._run(program))
 
-    def _run(self, function: Value) -> Outcome:
+    def _run(self, function: AnyValue) -> Outcome:
         """Run a function; everything is as it was before afterwards."""
         ids = {id(tensor) for tensor in self.written}
         owned = {id(tensor) for tensor in self.owned.values()}
@@ -386,7 +388,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return new if tensor.is_leaf else new.clone()
 
 
-def _kept(value: Value) -> Value:
+def _kept(value: AnyValue) -> AnyValue:
     """What stays of a result when what was written is put back."""
     if not isinstance(value, torch.Tensor):
         return value
@@ -395,8 +397,8 @@ def _kept(value: Value) -> Value:
 
 
 def _gradients(
-    inputs: list[torch.Tensor], results: list[Value]
-) -> dict[str, Value]:
+    inputs: list[torch.Tensor], results: list[AnyValue]
+) -> dict[str, AnyValue]:
     """The gradients of the inputs that require them, by name."""
     wanted = [t for t in inputs if t.requires_grad]
     given = [
@@ -415,7 +417,9 @@ def _gradients(
 
 
 @contextmanager
-def _put_back(written: list[torch.Tensor], held: list[Held]) -> Iterator[None]:
+def _put_back(
+    written: list[torch.Tensor], held: list[Snapshotted]
+) -> Iterator[None]:
     """A block after which tensors, attributes and generators are as before."""
     saved = [(tensor, tensor.detach().clone()) for tensor in written]
     counted = tuple(t for t in written if not t.is_inference())
@@ -432,9 +436,9 @@ def _put_back(written: list[torch.Tensor], held: list[Held]) -> Iterator[None]:
                 restore(state)
 
 
-def _states() -> list[tuple[Callable[[Value], Value], Value]]:
+def _states() -> list[tuple[Callable[[AnyValue], AnyValue], AnyValue]]:
     """How to put back the generators of random numbers, and their states."""
-    states: list[tuple[Callable[[Value], Value], Value]] = [
+    states: list[tuple[Callable[[AnyValue], AnyValue], AnyValue]] = [
         (random.setstate, random.getstate()),
         (torch.set_rng_state, torch.get_rng_state()),
     ]
@@ -462,7 +466,7 @@ def _first_difference(one: Outcome, two: Outcome) -> str:
     return ""
 
 
-def _unequal(one: Value, two: Value) -> str:
+def _unequal(one: AnyValue, two: AnyValue) -> str:
     """What differs between two tensors that were kept, or texts."""
     if not isinstance(one, tuple) or not isinstance(two, tuple):
         return "" if one == two else f"{two} instead of {one}"

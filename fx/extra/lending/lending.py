@@ -32,7 +32,7 @@ from typing import Final
 import torch.fx
 
 from ...compat.first_use import importer
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 __all__ = ["Lender", "install", "names_of"]
 
@@ -130,7 +130,7 @@ def install() -> None:
         sys.meta_path.append(Lender())
 
 
-def names_of(module: str) -> Callable[[str], Value]:
+def names_of(module: str) -> Callable[[str], AnyValue]:
     """What a module of fx does for a name that it lacks: look in its twin.
 
     It is meant as the module's `__getattr__` (PEP 562), which Python calls.
@@ -144,7 +144,7 @@ def names_of(module: str) -> Callable[[str], Value]:
         AttributeError.
     """
 
-    def find(name: str) -> Value:
+    def find(name: str) -> AnyValue:
         try:
             if not name.startswith("__"):
                 return vars(importlib.import_module(f"{module}{TWIN}"))[name]

@@ -37,12 +37,17 @@ from ...rewriting.patterns import (
     same_tensor,
     side_by_side,
 )
-from ...schemas.facts import Facts, builtin_name, facts_of, facts_of_overloads
+from ...schemas.facts import (
+    OperatorInfo,
+    builtin_name,
+    facts_of,
+    facts_of_overloads,
+)
 from ...schemas.signatures import python_signature, signature_of_operator
 from ...torch_private.operators import has_kernel
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...use_def.text import resolves_to
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from ..effects.effects import by_itself, first_of, overloads_of, owned
 from .matched_modules import matched_path
 
@@ -252,9 +257,9 @@ class Normalized(Exact):
             self._forms[pattern] = forms(pattern, is_pattern=True)
         return self._forms[pattern]
 
-    def conflict(self, paired: Mapping[Node, Value]) -> str:
+    def conflict(self, paired: Mapping[Node, AnyValue]) -> str:
         """Say if one module of the pattern stands for two of the graph."""
-        partners: dict[int, Value] = {}
+        partners: dict[int, AnyValue] = {}
         calls = [n for n in paired if n.op == "call_module"]
         for node in calls if self.modules_by_class else ():
             module = owned(paired[node])
@@ -268,7 +273,7 @@ class Normalized(Exact):
         return ""
 
     def matched_path(
-        self, path: str, root: object, paired: Mapping[Node, Value]
+        self, path: str, root: object, paired: Mapping[Node, AnyValue]
     ) -> str | None:
         """Where the searched module has what a match gives for a path.
 
@@ -371,7 +376,7 @@ def _gives_tensors(value: Argument) -> bool:
     return bool(several) and all(several)
 
 
-def _fitting(node: Node) -> list[Facts]:
+def _fitting(node: Node) -> list[OperatorInfo]:
     """The overloads of an operator of torch that take a call's arguments."""
     is_method = node.op == "call_method"
     kwargs = {k: v for k, v in node.kwargs.items() if k not in _OF_PYTHON}
@@ -400,7 +405,7 @@ def operator_name(node: Node) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _name_of_function(target: Value) -> str:
+def _name_of_function(target: AnyValue) -> str:
     """The name of the operator that a function calls, or ""."""
     if isinstance(target, OpOverload):
         name = target._schema.name.removeprefix("aten::")
@@ -422,7 +427,9 @@ def _name_of_function(target: Value) -> str:
     return "" if reduces else name
 
 
-def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
+def _means_more(
+    function: Callable[..., AnyValue], overloads: list[OperatorInfo]
+) -> bool:
     """Whether a function of Python is another one than its operator.
 
     `F.kl_div` takes the mean, which `torch.kl_div` does not. And
@@ -434,7 +441,7 @@ def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
     return "reduction" in names or ("return_indices" in names and not is_one)
 
 
-def _name_in_torch(target: Value) -> str:
+def _name_in_torch(target: AnyValue) -> str:
     """The name of a function of torch that has an operator's name."""
     name = str(getattr(target, "__name__", ""))
     for path in (f"torch.{name}", f"torch.nn.functional.{name}"):
@@ -455,7 +462,7 @@ def _name_of_method(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _overloads(name: str) -> list[Facts]:
+def _overloads(name: str) -> list[OperatorInfo]:
     """The facts of all overloads of an operator; none if unknown.
 
     None for a name that ends with `_`: such a call writes into its argument,
@@ -467,7 +474,7 @@ def _overloads(name: str) -> list[Facts]:
     return [facts for facts in overloads if _is_of_function(facts)]
 
 
-def _is_of_function(facts: Facts | None) -> bool:
+def _is_of_function(facts: OperatorInfo | None) -> bool:
     """Whether a function of torch may call an overload, and give what it gives.
 
     TorchScript has others, such as aten::add.int, which gives a number where
@@ -548,18 +555,21 @@ def _meant(
     ]
 
 
-def _is_exact(annotation: Value, given: Value) -> bool:
+def _is_exact(annotation: AnyValue, given: AnyValue) -> bool:
     """Whether a parameter takes a type, but no int for a list of ints."""
     in_list = given is int and "List" in str(annotation)
     return type_matches(annotation, given) and not in_list
 
 
 def _take(
-    matches: Callable[[Value, Value], bool], bound: _Bound, *, is_pattern: bool
+    matches: Callable[[AnyValue, AnyValue], bool],
+    bound: _Bound,
+    *,
+    is_pattern: bool,
 ) -> bool:
     """Whether parameters take what they are given, as far as that is known."""
 
-    def take(annotation: Value, value: Argument) -> bool:
+    def take(annotation: AnyValue, value: Argument) -> bool:
         if value is None or isinstance(value, (int, float, complex)):
             return matches(annotation, type(value))
         if isinstance(value, (list, tuple)):
@@ -580,7 +590,7 @@ def _own_signature(node: Node, name: str) -> inspect.Signature | None:
     It has defaults that ATen's schema lacks: no overload of `aten.dropout`
     takes what `F.dropout(x)` gives.
     """
-    python: Value = node.target
+    python: AnyValue = node.target
     if node.op == "call_method" and name.startswith("torch."):
         python = getattr(torch.Tensor, str(node.target))
     return python_signature(python) if isfunction(python) else None
@@ -602,10 +612,10 @@ def _layouts(
         keywords: of the others, which follow these.
     """
     args = range(count)
-    kwargs: Value = dict(zip(keywords, itertools.count(count), strict=False))
+    kwargs: AnyValue = dict(zip(keywords, itertools.count(count), strict=False))
     layouts = []
     for facts in _overloads(name.removeprefix("torch.")):
-        places: Value = _given(
+        places: AnyValue = _given(
             signature_of_operator(facts),
             tuple(args),
             kwargs,
@@ -678,6 +688,6 @@ def _form(
     )
 
 
-def _takes_tensors(annotation: Value) -> bool:
+def _takes_tensors(annotation: AnyValue) -> bool:
     """Whether a parameter may be given a tensor."""
     return annotation is inspect.Parameter.empty or "Tensor" in str(annotation)

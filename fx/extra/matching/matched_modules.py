@@ -14,12 +14,12 @@ from torch import nn
 
 from ...node import Node
 from ...use_def.dotted_path import look_up
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..effects.effects import owned
 
 
 def matched_path(
-    path: str, root: object, paired: Mapping[Node, Value]
+    path: str, root: object, paired: Mapping[Node, AnyValue]
 ) -> str | None:
     """See `Exact.matched_path`.
 
@@ -56,7 +56,7 @@ def matched_path(
     return None
 
 
-def _check_settings(place: str, theirs: Value, module: Value) -> None:
+def _check_settings(place: str, theirs: AnyValue, module: AnyValue) -> None:
     """Raise if a replacement has a module of other settings at a path."""
     if repr(theirs) != repr(module):
         raise RuntimeError(

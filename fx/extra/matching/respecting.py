@@ -24,7 +24,7 @@ from ...rewriting.patterns import equal_constants
 from ...rewriting.places import computed, last_input
 from ...rewriting.templates import Rewrite, Template
 from ...use_def.dotted_path import look_up
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 from ..effects.effects import Effect, Memory, classify, effect_of_module, owned
 
 
@@ -156,7 +156,7 @@ def _effects_of(template: Template, graph: Graph) -> list[Call]:
     """The calls of a replacement that are not known to be pure."""
     calls = []
     for node in template.body:
-        called: Value = node.target
+        called: AnyValue = node.target
         if node.op == "call_module":
             path = str(node.target)
             called = (
@@ -251,7 +251,7 @@ class _Twins:
         template = rewrite.template
         self.template = template
         self.inside = rewrite.operations
-        self.inputs: dict[Node, Value] = dict(
+        self.inputs: dict[Node, AnyValue] = dict(
             zip(
                 template.placeholders,
                 rewrite.match.placeholder_nodes,
@@ -305,7 +305,7 @@ class _Twins:
             )
         )
 
-    def inputs_in(self, call: Call) -> list[Value]:
+    def inputs_in(self, call: Call) -> list[AnyValue]:
         """What a call of the replacement may write into, of its inputs."""
         template = self.template
         memory = Memory(

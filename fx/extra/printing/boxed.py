@@ -23,7 +23,7 @@ from typing import Final
 from ...codegen.emit import Emitter
 from ...node import Node, map_arg
 from ...recording.operators import syntax_of
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 _OF_TARGET: Final = "_boxed_arg_indices"
 _OF_CALL: Final = "boxed_arg_indices"
@@ -46,7 +46,7 @@ def has_boxes(nodes: Iterable[Node]) -> bool:
     return any(map(_said_by, targets.values()))
 
 
-def _said_by(target: object) -> Value:
+def _said_by(target: object) -> AnyValue:
     """What a function says of itself.
 
     An attribute of any object may be code of the user's, and to look at a graph
@@ -63,7 +63,7 @@ def _positions(node: Node) -> Sequence[int]:
     Raises:
         RuntimeError: they are not positions of arguments.
     """
-    said: Value = node.meta.get(_OF_CALL)
+    said: AnyValue = node.meta.get(_OF_CALL)
     said = _said_by(node.target) if said is None else said
     known = range(len(node.args))
     if not isinstance(said, Sequence) or not all(i in known for i in said):

@@ -27,7 +27,7 @@ from ...torch_private.fake_tensors import FakeTensor
 from ...torch_private.overloads import HigherOrderOperator, OpOverload
 from ...use_def.contracts import CodeOptions
 from ...use_def.text import device_text, dtype_text, has_strides
-from ...use_def.values import LEAVES, Value
+from ...use_def.values import LEAVES, AnyValue
 from .boxed import BoxingEmitter
 
 # These are torch.fx's, and so are the names of profiler ranges, for which tools
@@ -59,7 +59,7 @@ class ReadableEmitter(BoxingEmitter):
     """
 
     def __init__(
-        self, options: CodeOptions, *args: Value, **kwargs: Value
+        self, options: CodeOptions, *args: AnyValue, **kwargs: AnyValue
     ) -> None:
         """Name everything; `run` writes.
 
@@ -168,7 +168,7 @@ class ReadableEmitter(BoxingEmitter):
         leaves `example_value`.
         """
         keys = ("val", "tensor_meta", "example_value")
-        value: Value = next(
+        value: AnyValue = next(
             (node.meta[k] for k in keys if k in node.meta), None
         )
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -232,7 +232,7 @@ class ColouredPrinter(ArgumentPrinter):
         super().__init__(variables, names)
         self._plain = ArgumentPrinter(variables, names)
 
-    def text(self, value: Value, depth: int = 0) -> str:
+    def text(self, value: AnyValue, depth: int = 0) -> str:
         """An argument as a Python expression with escape codes in it."""
         if hasattr(type(value), "_fields"):
             return self._plain.text(value, depth)
@@ -292,7 +292,7 @@ def _frame_of(node: Node) -> str:
     return f"{head}File: {file}:{number} in {function}, code: {code}"
 
 
-def _annotation_note(meta: dict[str, Value]) -> str:
+def _annotation_note(meta: dict[str, AnyValue]) -> str:
     """What the user said of a part of the program (`traceback.annotate`)."""
     notes = meta.get("custom")
     if not notes or not isinstance(notes, dict):
@@ -305,7 +305,7 @@ def _annotation_note(meta: dict[str, Value]) -> str:
     return f" Annotation: {{{_one_line(', '.join(shown))}}}"
 
 
-def _recompute_note(meta: dict[str, Value]) -> str:
+def _recompute_note(meta: dict[str, AnyValue]) -> str:
     """What activation checkpointing has decided."""
     group, policy = meta.get("ac_graph_id"), meta.get("recompute")
     name = _one_line(getattr(policy, "name", policy))
@@ -318,12 +318,12 @@ def _recompute_note(meta: dict[str, Value]) -> str:
 # -- text of any object ----------------------------------------------------
 
 
-def _shown(value: Value) -> str:
+def _shown(value: AnyValue) -> str:
     """A value as `print` shows it, if it is plain; else its type."""
     return value if type(value) is str else _literal(value)
 
 
-def _literal(value: Value, depth: int = 0) -> str:
+def _literal(value: AnyValue, depth: int = 0) -> str:
     """A value as `repr` shows it, if it is plain; else its type."""
     kind = type(value)
     if kind in _PLAIN:
@@ -337,7 +337,7 @@ def _literal(value: Value, depth: int = 0) -> str:
     return f"<{kind.__name__}>"
 
 
-def _literals(value: Value, depth: int) -> str:
+def _literals(value: AnyValue, depth: int) -> str:
     """The items of a container."""
     if isinstance(value, dict):
         items = [
@@ -350,12 +350,12 @@ def _literals(value: Value, depth: int) -> str:
     return ", ".join(items) + comma
 
 
-def _sizes(sizes: Iterable[Value]) -> str:
+def _sizes(sizes: Iterable[AnyValue]) -> str:
     """`[2, s0]`."""
     return f"[{', '.join([_harmless(str(size)) for size in sizes])}]"
 
 
-def _one_line(value: Value) -> str:
+def _one_line(value: AnyValue) -> str:
     """A value as text that stays inside a comment."""
     text = " ".join(_shown(value).splitlines())
     return "".join([c if c.isprintable() or c == "\t" else "?" for c in text])

@@ -40,7 +40,7 @@ from ...torch_private.operators import (
 from ...torch_private.overloads import OpOverload, OpOverloadPacket, assert_
 from ...tracing.inputs import _assert_is_none, _assert_same
 from ...use_def.text import _type_repr, pretty_target
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..effects.effect_tables import OF_PYTHON, PURE_TORCH
 from ..example_trace.guards import Guards, answered
 
@@ -102,7 +102,7 @@ def _safe(target: object) -> bool:
     return any(map(_only_computes, overloads))
 
 
-def _only_computes(facts: Value) -> bool:
+def _only_computes(facts: AnyValue) -> bool:
     """Whether an overload has a kernel, opens no file, and checks its input.
 
     What has no kernel is a function of TorchScript, such as `aten::save`, and
@@ -194,7 +194,7 @@ class Allowed:
         tables = (*self._functions.items(), *self.named.items())
         self._names = {id(value): name for name, value in tables}
 
-    def function(self, name: str) -> Value:
+    def function(self, name: str) -> AnyValue:
         """The function of that name; `getattr` is a target only.
 
         Raises:
@@ -217,7 +217,7 @@ class Allowed:
                 raise refused(name, name)
         return name
 
-    def check_target(self, op: str, target: object, args: Value) -> None:
+    def check_target(self, op: str, target: object, args: AnyValue) -> None:
         """Raise ValueError unless a graph may call such a method, or getattr.
 
         Which class a method belongs to is known only when the graph runs.

@@ -22,7 +22,7 @@ from zipfile import ZipFile
 import torch
 from torch import nn
 
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 TEXT: Final = "graph.jsonl"
 WEIGHTS: Final = "weights.pt"
@@ -128,7 +128,7 @@ def _is_unchanged(folder: Path) -> bool:
         return False
 
 
-def _noted(text: bytes, weights: Path) -> dict[str, Value]:
+def _noted(text: bytes, weights: Path) -> dict[str, AnyValue]:
     """What the header says besides the version."""
     with ZipFile(weights) as file:
         parts = [(i.filename, i.file_size, i.CRC) for i in file.infolist()]
@@ -139,7 +139,7 @@ def _noted(text: bytes, weights: Path) -> dict[str, Value]:
     }
 
 
-def _line(value: Value) -> bytes:
+def _line(value: AnyValue) -> bytes:
     """A value as JSON."""
     return json.dumps(value).encode()
 
@@ -165,7 +165,7 @@ def check_unmoved(file: IO[str], path: Path) -> None:
         raise ValueError("a graph was saved there meanwhile: load it again")
 
 
-def tensors_in(file: Path, map_location: Value) -> dict[str, torch.Tensor]:
+def tensors_in(file: Path, map_location: AnyValue) -> dict[str, torch.Tensor]:
     """The tensors in a file, by name.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...linked_list.namespace import is_parameter_name
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..example_trace.guarded_code import (
     GuardedCodeGen,
     Inputs,
@@ -24,7 +24,7 @@ from .values import Codec
 # -- writing -------------------------------------------------------------------
 
 
-def data(codegen: GuardedCodeGen, codec: Codec) -> Value:
+def data(codegen: GuardedCodeGen, codec: Codec) -> AnyValue:
     """What a code generator is made of, as data of JSON.
 
     Raises:
@@ -46,7 +46,7 @@ def data(codegen: GuardedCodeGen, codec: Codec) -> Value:
     }
 
 
-def _part(part: Part, codec: Codec) -> Value:
+def _part(part: Part, codec: Codec) -> AnyValue:
     """A part of the inputs or outputs, as data."""
     match part:
         case Leaf():
@@ -66,7 +66,7 @@ def _part(part: Part, codec: Codec) -> Value:
 # -- reading -------------------------------------------------------------------
 
 
-def make(record: Value, codec: Codec) -> GuardedCodeGen:
+def make(record: AnyValue, codec: Codec) -> GuardedCodeGen:
     """The code generator that data stand for.
 
     Raises:
@@ -83,7 +83,7 @@ def make(record: Value, codec: Codec) -> GuardedCodeGen:
     return GuardedCodeGen(inputs, outputs)
 
 
-def _inputs(rows: Value, names: Value, codec: Codec) -> Inputs:
+def _inputs(rows: AnyValue, names: AnyValue, codec: Codec) -> Inputs:
     """The inputs that data stand for."""
     parameters = [
         Parameter(
@@ -99,7 +99,7 @@ def _inputs(rows: Value, names: Value, codec: Codec) -> Inputs:
     return inputs
 
 
-def _made(record: Value, codec: Codec) -> Part:
+def _made(record: AnyValue, codec: Codec) -> Part:
     """The part that data stand for."""
     [(tag, value)] = record.items()
     if tag == "leaf":
@@ -109,7 +109,7 @@ def _made(record: Value, codec: Codec) -> Part:
     if tag in ("constant", "default"):
         return (Constant, LeftOut)[tag == "default"](codec.value(value))
     number, name, form, inside = value
-    kind: Value = codec.allowed.named[name]
+    kind: AnyValue = codec.allowed.named[name]
     if not is_taken_apart(kind):
         raise ValueError(f"{name} is no class that is taken apart")
     parts = tuple(_made(part, codec) for part in inside)

@@ -15,7 +15,7 @@ from torch import nn
 
 from ...graph import Graph
 from ...graph_module import OWN, GraphModule
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .values import Codec
 
 GRAPH_MODULE: Final = "fx.GraphModule"
@@ -32,7 +32,7 @@ _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
 
 def module_records(
     gm: GraphModule, codec: Codec
-) -> Iterator[tuple[str, nn.Module | None, dict[str, Value]]]:
+) -> Iterator[tuple[str, nn.Module | None, dict[str, AnyValue]]]:
     """Each module with its path and record, parents first.
 
     A module that has been seen comes again as None.  `named_modules` would
@@ -69,9 +69,9 @@ def module_records(
                 stack.append((f"{prefix}{name}", child, "root" in record))
 
 
-def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, Value]:
+def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, AnyValue]:
     """Which tensors a module has, and whether it is in training."""
-    record: dict[str, Value] = {}
+    record: dict[str, AnyValue] = {}
     for kind, attribute in _TENSORS.items():
         tensors = getattr(module, attribute)
         if hidden := tensors.keys() & vars(module).keys():
@@ -91,7 +91,7 @@ def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, Value]:
     return record if module.training else record | {"training": False}
 
 
-def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
+def _recipe(module: nn.Module, codec: Codec) -> dict[str, AnyValue]:
     """How to make a module: its class and attributes.
 
     `__getstate__` has what `pickle` would write.  If one attribute has no form
@@ -117,7 +117,7 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
         record = {"class": GRAPH_MODULE, "name": kind.__name__}
     else:
         record = {"class": codec.allowed.name_of(kind)}
-    untyped: Value = module
+    untyped: AnyValue = module
     state = untyped.__getstate__()
     common = _every_modules(module)
     attributes = {k: state[k] for k in state if k not in common}
@@ -171,7 +171,7 @@ def check_path(root: nn.Module, path: str) -> None:
 # -- from data ---------------------------------------------------------------
 
 
-def _make(record: dict[str, Value], codec: Codec) -> nn.Module:
+def _make(record: dict[str, AnyValue], codec: Codec) -> nn.Module:
     """A new module, as a record says, without its modules and tensors.
 
     As no constructor runs, a file cannot choose its arguments, and no random
@@ -213,9 +213,9 @@ class Tree:
         self._root = root
         self.codec = codec
         self._last = ""
-        self._was: list[tuple[nn.Module, str, Value]] = []
+        self._was: list[tuple[nn.Module, str, AnyValue]] = []
 
-    def add(self, path: str, record: dict[str, Value]) -> nn.Module:
+    def add(self, path: str, record: dict[str, AnyValue]) -> nn.Module:
         """Make the module of a record, and put it into its parent.
 
         Args:
@@ -245,7 +245,7 @@ class Tree:
             holder.add_module(name, module)
         return module
 
-    def _made(self, path: str, record: dict[str, Value]) -> nn.Module:
+    def _made(self, path: str, record: dict[str, AnyValue]) -> nn.Module:
         """A module of a record, with its state."""
         new = "root" not in record
         module = (
@@ -264,12 +264,12 @@ class Tree:
         if isinstance(module, GraphModule):
             vars(module).update(state)
         elif new:
-            untyped: Value = module
+            untyped: AnyValue = module
             untyped.__setstate__(state)
         module._non_persistent_buffers_set = set(map(str, passing))
         return module
 
-    def _of_root(self, path: str, why: Value, kind: Value) -> nn.Module:
+    def _of_root(self, path: str, why: AnyValue, kind: AnyValue) -> nn.Module:
         """A module of the root, noted as it is now.
 
         Args:
@@ -303,7 +303,7 @@ class Tree:
             setattr(module, name, value)
 
     def _fill(
-        self, module: nn.Module, kind: str, keys: Value, *, is_new: bool
+        self, module: nn.Module, kind: str, keys: AnyValue, *, is_new: bool
     ) -> None:
         """Give a module its parameters, or its buffers, by name."""
         table = vars(module)[_TENSORS[kind]]
@@ -321,7 +321,7 @@ class Tree:
 class Rehearsal(Tree):
     """A tree that `save` makes to see that `load` could; changes no module."""
 
-    def _of_root(self, path: str, why: Value, kind: Value) -> nn.Module:
+    def _of_root(self, path: str, why: AnyValue, kind: AnyValue) -> nn.Module:
         """A double of the root's module, which shares its attributes."""
         module, double = super()._of_root(path, why, kind), nn.Module()
         attributes = vars(double)

@@ -50,7 +50,7 @@ from ...use_def.text import (
     importable,
     resolves_to,
 )
-from ...use_def.values import LEAVES, Value
+from ...use_def.values import LEAVES, AnyValue
 
 LinkT = TypeVar("LinkT", bound=Link)
 
@@ -72,12 +72,12 @@ _SHARED = (*_BY_REFERENCE, ModuleType, OpOverload, OpOverloadPacket)
 """What a deep copy shares, and nobody need look into for nodes."""
 
 
-Packed: TypeAlias = tuple[bytes, list[Value]]
+Packed: TypeAlias = tuple[bytes, list[AnyValue]]
 """A value that holds nodes: as a pickle, with marks for what is not in it; and
 what the marks of `("outside", index)` stand for."""
 
 
-def pack(value: Value, nodes: Iterable[Link]) -> Packed:
+def pack(value: AnyValue, nodes: Iterable[Link]) -> Packed:
     """Pickle a value, each node in it as its number.
 
     A graph packs twice, what makes the nodes and what they hold, and makes the
@@ -97,7 +97,7 @@ def pack(value: Value, nodes: Iterable[Link]) -> Packed:
     return file.getvalue(), pickler.outside
 
 
-def unpack(packed: Packed, nodes: Sequence[Link]) -> Value:
+def unpack(packed: Packed, nodes: Sequence[Link]) -> AnyValue:
     """The value that was packed, with the node of each number in its place."""
     return _Unpickler(packed, nodes).load()
 
@@ -114,14 +114,16 @@ def move_metas(copies: Mapping[LinkT, LinkT]) -> None:
 
     Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
     """
-    nodes: list[Value] = [*copies.values()]
+    nodes: list[AnyValue] = [*copies.values()]
     noted = [n for n in nodes if not n.meta.keys() <= _TRACED]
     metas = moved([node.meta for node in noted], copies)
     for node, meta in zip(noted, metas, strict=True):
         node.meta = meta
 
 
-def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
+def moved(
+    values: list[AnyValue], copies: Mapping[LinkT, LinkT]
+) -> list[AnyValue]:
     """The values, with the copy of each node in its place.
 
     The values are containers of any kind and objects of any class. Those that
@@ -142,7 +144,9 @@ def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     return result
 
 
-def _rebuilt(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
+def _rebuilt(
+    values: list[AnyValue], copies: Mapping[LinkT, LinkT]
+) -> list[AnyValue]:
     """Values that hold nodes, made again with the nodes' copies.
 
     All at once, so that an object that two of them have stays one object;
@@ -162,11 +166,11 @@ def _rebuilt(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
             return [{k: v for item in items for k, v in item.items()}]
         return values
     packed = file.getvalue(), pickler.outside
-    rebuilt: list[Value] = unpack(packed, [*copies.values()])
+    rebuilt: list[AnyValue] = unpack(packed, [*copies.values()])
     return rebuilt
 
 
-def _hold_node(values: list[Value], clean: set[int]) -> bool:
+def _hold_node(values: list[AnyValue], clean: set[int]) -> bool:
     """Whether a node can be reached from some values; runs none of their code.
 
     Most notes hold no node, and to pack them all would be slow.  The garbage
@@ -210,7 +214,7 @@ class _Fake(NamedTuple):
     is_parameter: bool
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> tuple[Value, ...]:
+    def of(cls, tensor: torch.Tensor) -> tuple[AnyValue, ...]:
         """A plain tuple of what is kept of a tensor with sizes of numbers."""
         strided = tensor.layout is torch.strided
         return (
@@ -241,7 +245,9 @@ class _Fake(NamedTuple):
         return new
 
 
-def examples(info: PyTreeInfo) -> tuple[list[str], list[Value], list[Value]]:
+def examples(
+    info: PyTreeInfo,
+) -> tuple[list[str], list[AnyValue], list[AnyValue]]:
     """The names of a PyTreeInfo, and examples of its structures.
 
     A pickled `TreeSpec` names private classes of torch, which says itself that
@@ -250,7 +256,7 @@ def examples(info: PyTreeInfo) -> tuple[list[str], list[Value], list[Value]]:
     return info.orig_args, _example(info.in_spec), _example(info.out_spec)
 
 
-def _example(spec: pytree.TreeSpec | None) -> list[Value]:
+def _example(spec: pytree.TreeSpec | None) -> list[AnyValue]:
     """A list with an example of a structure; an empty one without a spec.
 
     The example itself may be None.
@@ -261,15 +267,15 @@ def _example(spec: pytree.TreeSpec | None) -> list[Value]:
 
 
 def _pytree_info(
-    orig_args: list[str], inputs: list[Value], outputs: list[Value]
+    orig_args: list[str], inputs: list[AnyValue], outputs: list[AnyValue]
 ) -> PyTreeInfo:
     """The PyTreeInfo of example structures; pickles call it."""
     in_spec, *rest = map(pytree.tree_structure, inputs + outputs)
     return PyTreeInfo(orig_args, in_spec, rest[0] if rest else None)
 
 
-_OTHERS: Final[Value] = copyreg.dispatch_table
-_REDUCERS: Final[Mapping[type, Value]] = ChainMap(
+_OTHERS: Final[AnyValue] = copyreg.dispatch_table
+_REDUCERS: Final[Mapping[type, AnyValue]] = ChainMap(
     {PyTreeInfo: lambda info: (_pytree_info, examples(info))}, _OTHERS
 )
 """Class -> what makes of an instance the call that makes it again."""
@@ -284,7 +290,7 @@ class _Pickler(pickle.Pickler):
         self._number = number
         self._index: dict[int, int] = {}
         self._alive: list[object] = []
-        self.outside: list[Value] = []
+        self.outside: list[AnyValue] = []
 
     def persistent_id(self, obj: object) -> tuple[object, ...] | None:
         """The mark that stands for an object, or None to write it here."""
@@ -301,7 +307,9 @@ class _Pickler(pickle.Pickler):
         return None
 
     def _place(
-        self, obj: Value, kept: Callable[[Value], Value] = lambda obj: obj
+        self,
+        obj: AnyValue,
+        kept: Callable[[AnyValue], AnyValue] = lambda obj: obj,
     ) -> int:
         """The index of an object in `outside`, where `kept(obj)` is put."""
         index = self._index.get(id(obj))
@@ -333,7 +341,7 @@ class _Unpickler(pickle.Unpickler):
         self._fakes: dict[int, torch.Tensor] = {}
         self._mode = functools.cache(FakeTensorMode)
 
-    def persistent_load(self, mark: Value) -> Value:
+    def persistent_load(self, mark: AnyValue) -> AnyValue:
         """The object that a mark stands for.
 
         A library that registers an operator must be loaded before.
@@ -345,7 +353,7 @@ class _Unpickler(pickle.Unpickler):
             return pkgutil.resolve_name(key[0])
         if kind != "operator":
             return self._found[kind][key[0]]
-        target: Value = torch.ops
+        target: AnyValue = torch.ops
         for name in key:
             target = getattr(target, name)
         return target
@@ -386,7 +394,7 @@ def _lasting_name(obj: object) -> str:
     return name if resolves else ""
 
 
-def portable(meta: dict[str, Value]) -> dict[str, Value]:
+def portable(meta: dict[str, AnyValue]) -> dict[str, AnyValue]:
     """The `meta` of a node, as it is pickled.
 
     In the module stack of a trace, a class that pickle cannot find again is
@@ -403,6 +411,6 @@ def portable(meta: dict[str, Value]) -> dict[str, Value]:
     return {**meta, "nn_module_stack": stack | local} if local else meta
 
 
-def _is_local(note: Value) -> bool:
+def _is_local(note: AnyValue) -> bool:
     """Whether this is a class that pickle cannot find again."""
     return isinstance(note, type) and importable(note) is None

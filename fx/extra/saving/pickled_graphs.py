@@ -12,11 +12,11 @@ from __future__ import annotations
 from ...graph import Graph
 from ...node import Node
 from ...use_def.text import importable
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .packing import Packed, pack, portable, unpack
 
 
-def state_of(graph: Graph) -> dict[str, Value]:
+def state_of(graph: Graph) -> dict[str, AnyValue]:
     """What is pickled of a graph.
 
     The names that it has given belong to it: after loading, the next `add` is
@@ -52,7 +52,7 @@ def state_of(graph: Graph) -> dict[str, Value]:
     }
 
 
-def restore(graph: Graph, state: dict[str, Value]) -> None:
+def restore(graph: Graph, state: dict[str, AnyValue]) -> None:
     """Make the nodes of a graph again, and give each what it held.
 
     The users of a node are in the order of their first use, which need not be
@@ -85,7 +85,7 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
         graph._codegen = about["codegen"]
 
 
-def reduced(node: Node) -> tuple[Value, ...]:
+def reduced(node: Node) -> tuple[AnyValue, ...]:
     """A node is pickled as its graph and its place there.
 
     An erased node has no place, and its inputs are gone.

@@ -18,13 +18,13 @@ from typing import Final
 from ...codegen.attributes import at_first, state_of
 from ...graph_module import GraphModule, class_below
 from ...use_def.text import importable
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 _CLASS: Final = "_graphmodule_cls"
 _CLASS_NAME: Final = "_graphmodule_cls_name"
 
 
-def reduced(self: Value) -> tuple[Value, ...]:
+def reduced(self: AnyValue) -> tuple[AnyValue, ...]:
     """Pickle the graph itself: names, types and meta survive.
 
     A class that is local to a function cannot be pickled, so its nearest base
@@ -35,7 +35,7 @@ def reduced(self: Value) -> tuple[Value, ...]:
     return reduce_graph_module, (body, ""), self.__getstate__()
 
 
-def state_to_pickle(self: GraphModule) -> dict[str, Value]:
+def state_to_pickle(self: GraphModule) -> dict[str, AnyValue]:
     """The graph, its class's name, and what `recompile` does not make."""
     name = {_CLASS_NAME: type(self).__name__, "_graph": self.graph}
     state = state_of(self) | name
@@ -44,7 +44,7 @@ def state_to_pickle(self: GraphModule) -> dict[str, Value]:
     return state
 
 
-def restore(self: GraphModule, state: dict[str, Value]) -> None:
+def restore(self: GraphModule, state: dict[str, AnyValue]) -> None:
     """Set the attributes, and compile the graph."""
     if "_wrapped_call" not in vars(type(self)):
         self.__class__ = class_below(type(self))
@@ -52,13 +52,13 @@ def restore(self: GraphModule, state: dict[str, Value]) -> None:
     not_held = "_graph", _CLASS_NAME
     tracer = importable(state["_graph"]._tracer_cls)
     attributes = {name: state[name] for name in state if name not in not_held}
-    set_all: Value = super(GraphModule, self).__setstate__
+    set_all: AnyValue = super(GraphModule, self).__setstate__
     set_all({"_tracer_cls": tracer} | attributes)
     self.graph = state["_graph"]
 
 
 def reduce_graph_module(
-    body: dict[str, Value], import_block: str
+    body: dict[str, AnyValue], import_block: str
 ) -> GraphModule:
     """Begin to unpickle a GraphModule, or make one of all its state.
 
@@ -83,6 +83,6 @@ def reduce_graph_module(
     module: GraphModule = object.__new__(body.get(_CLASS, GraphModule))
     vars(module).update(at_first())
     if "_graph" in body:
-        set_state: Value = module.__setstate__
+        set_state: AnyValue = module.__setstate__
         set_state({key: body[key] for key in body if key != _CLASS})
     return module

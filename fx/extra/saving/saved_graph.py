@@ -31,7 +31,7 @@ from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...use_def.errors import refuse_torchs
 from ...use_def.lint import problems
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from . import files
 from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records
@@ -142,7 +142,7 @@ class _Writer:
         self.lost: dict[str, str] = {}
         self._notes = Codec(allowed, Weights(), notes=True)
 
-    def records(self, gm: GraphModule) -> Iterator[dict[str, Value]]:
+    def records(self, gm: GraphModule) -> Iterator[dict[str, AnyValue]]:
         """What the lines say after the header: the modules, then the graphs."""
         graphs: dict[str, GraphModule] = {}
         for path, module, record in module_records(gm, self.codec):
@@ -164,7 +164,7 @@ class _Writer:
                     ) from error
                 yield record | self._meta(node.meta, f"node {node}")
 
-    def _node(self, node: Node, owner: GraphModule) -> dict[str, Value]:
+    def _node(self, node: Node, owner: GraphModule) -> dict[str, AnyValue]:
         """A node without its notes."""
         codec, target = self.codec, node.target
         _check_target(node, owner, codec.allowed)
@@ -184,7 +184,7 @@ class _Writer:
             **{key: more[key] for key in more if more[key]},
         }
 
-    def _nested(self, graph: Graph) -> dict[str, Value]:
+    def _nested(self, graph: Graph) -> dict[str, AnyValue]:
         """How nested inputs and outputs are made flat, if they are.
 
         As in a pickle of the graph, that is written as an example of the
@@ -206,15 +206,15 @@ class _Writer:
         return {"parameters": names, "trees": list(map(self.codec.data, trees))}
 
     def _meta(
-        self, meta: Mapping[Value, Value], where: str
-    ) -> dict[str, Value]:
+        self, meta: Mapping[AnyValue, AnyValue], where: str
+    ) -> dict[str, AnyValue]:
         """The notes that have a form as data; the others are `lost`.
 
         A node that cannot be saved is an error, because without it the graph
         would be another one.  Without a note, such as a fake tensor in
         `meta["val"]`, it runs as before.
         """
-        notes: dict[str, Value] = {}
+        notes: dict[str, AnyValue] = {}
         for key, value in meta.items():
             try:
                 if type(key) is not str:
@@ -247,7 +247,7 @@ def load(
     root: nn.Module | None = None,
     *,
     allow: Iterable[object] = (),
-    map_location: Value = None,
+    map_location: AnyValue = None,
 ) -> GraphModule:
     """Read a graph module that `save` wrote.
 
@@ -296,7 +296,7 @@ def load(
             raise
 
 
-def _check_header(record: dict[str, Value]) -> None:
+def _check_header(record: dict[str, AnyValue]) -> None:
     """Raise ValueError unless the file is of a version that can be read."""
     found = record.get("format"), record.get("version")
     if found != (files.FORMAT, files.VERSION):
@@ -337,13 +337,13 @@ class _Reader:
         self._names: dict[Node, str] = {}
         self._open: tuple[nn.Module, Graph]
 
-    def read(self, record: dict[str, Value]) -> None:
+    def read(self, record: dict[str, AnyValue]) -> None:
         """Read one line after the header.
 
         Raises:
             Exception: it is wrong. The reader is then of no use.
         """
-        meta: dict[str, Value] = {}
+        meta: dict[str, AnyValue] = {}
         if "node" in record:
             meta = self._node(record).meta
         elif "graph" in record:
@@ -358,7 +358,7 @@ class _Reader:
         if record:
             raise ValueError(f"the keys {[*record]} are not known")
 
-    def _graph(self, record: dict[str, Value]) -> None:
+    def _graph(self, record: dict[str, AnyValue]) -> None:
         """Begin the graph of a module."""
         owner, graph = self.tree.modules[record.pop("graph")], Graph()
         if self._graphs[owner] is not None:
@@ -376,7 +376,7 @@ class _Reader:
             trees = map(self._codec.value, record.pop("trees"))
             graph._pytree_info = _pytree_info(names, *trees)
 
-    def _node(self, record: dict[str, Value]) -> Node:
+    def _node(self, record: dict[str, AnyValue]) -> Node:
         """Make a node of the graph that was begun last."""
         codec, name = self._codec, record.pop("node")
         if name in codec.nodes:

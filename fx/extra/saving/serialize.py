@@ -38,7 +38,7 @@ from ...torch_private import pytree
 from ...torch_private.modules import beside_forward
 from ...tracing.wrapping import original_of
 from ...use_def.contracts import PythonCode
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 _GLOBALS: Final = "module.globals.pt"
 _BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"
@@ -130,7 +130,7 @@ def to_folder(
         )
 
 
-def _named_in(code: PythonCode) -> dict[str, Value]:
+def _named_in(code: PythonCode) -> dict[str, AnyValue]:
     """The globals that the code names and Python would not know.
 
     A word in a string counts as well: one import too many does no harm.
@@ -145,14 +145,14 @@ def _named_in(code: PythonCode) -> dict[str, Value]:
 
 def _attributes(
     module: nn.Module, compiled: CompiledForward
-) -> dict[str, Value]:
+) -> dict[str, AnyValue]:
     """The plain attributes that the code reads, directly or inside of them."""
     first = {path.partition(".")[0] for path in paths_in(compiled.nodes)}
     own = vars(module)
     return {name: own[name] for name in own if name in first | SPECS}
 
 
-def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
+def _check_class_name(name: str, taken: Mapping[str, AnyValue]) -> None:
     """Raise unless the class can be called `name`."""
     is_taken = name in taken or name == "torch" or hasattr(builtins, name)
     if is_taken or not is_attribute_name(name):
@@ -165,7 +165,7 @@ def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
 # -- objects: by name or pickled -------------------------------------------
 
 
-def _import(name: str, value: Value) -> str:
+def _import(name: str, value: AnyValue) -> str:
     """The statement that binds `name` to `value`; "" if it has no name."""
     if isinstance(value, ModuleType):
         imported = sys.modules.get(value.__name__) is value
@@ -179,7 +179,7 @@ def _import(name: str, value: Value) -> str:
     return _from(module, attribute, name) if same else ""
 
 
-def _home(value: Value) -> tuple[str, str]:
+def _home(value: AnyValue) -> tuple[str, str]:
     """The module that an object says it is in, and its name there."""
     if isinstance(value, float):
         return "math", repr(value)  # inf and nan
@@ -197,7 +197,7 @@ def _from(module: str, attribute: str, name: str) -> str:
     return f"{head} {attribute}" + (f" as {name}" if name != attribute else "")
 
 
-def _check_picklable(values: Mapping[str, Value], what: str) -> None:
+def _check_picklable(values: Mapping[str, AnyValue], what: str) -> None:
     """Raise if one of the values cannot be pickled; say which."""
     for name, value in values.items():
         try:
@@ -211,7 +211,7 @@ def _check_picklable(values: Mapping[str, Value], what: str) -> None:
             ) from error
 
 
-def _without_spec(value: Value) -> Value:
+def _without_spec(value: AnyValue) -> AnyValue:
     """The value; for the spec of a tree, such a tree.
 
     torch warns when a pickled spec is loaded.
@@ -221,15 +221,15 @@ def _without_spec(value: Value) -> Value:
     return value
 
 
-def _save(values: Mapping[str, Value], file: Path) -> None:
+def _save(values: Mapping[str, AnyValue], file: Path) -> None:
     """Pickle the values, if there are any."""
     if values:
         torch.save(dict(values), file)
 
 
-def _state(module: nn.Module) -> dict[str, Value]:
+def _state(module: nn.Module) -> dict[str, AnyValue]:
     """The state dict; in it, tied parameters are one parameter."""
-    state: dict[str, Value] = module.state_dict(keep_vars=True)
+    state: dict[str, AnyValue] = module.state_dict(keep_vars=True)
     once: dict[torch.Tensor, torch.Tensor] = {}
     for name, value in state.items():
         if isinstance(value, torch.Tensor):
@@ -272,7 +272,7 @@ def _has_python_form(child: nn.Module) -> bool:
     if type(child) not in _WRITTEN:
         return False
     try:
-        call: Value = ast.parse(repr(child), mode="eval").body
+        call: AnyValue = ast.parse(repr(child), mode="eval").body
         args = map(ast.literal_eval, call.args)
         named = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
         again = type(child)(*args, **named, device="meta")
@@ -281,7 +281,7 @@ def _has_python_form(child: nn.Module) -> bool:
         return False
 
 
-def _but_values(module: nn.Module) -> dict[str, Value]:
+def _but_values(module: nn.Module) -> dict[str, AnyValue]:
     """The attributes of a module, with shapes in place of tensors."""
     own = {**vars(module), "training": None}
     for name in ("_parameters", "_buffers"):
@@ -308,7 +308,7 @@ def _class(
     module: nn.Module,
     code: PythonCode,
     pickled: Mapping[str, str],
-    loose: Mapping[str, Value],
+    loose: Mapping[str, AnyValue],
     class_name: str,
 ) -> Iterator[str]:
     """The wrap statements of the code, then the class around it.
@@ -340,7 +340,7 @@ def _class(
 
 
 def _init(
-    module: nn.Module, pickled: Mapping[str, str], loose: Mapping[str, Value]
+    module: nn.Module, pickled: Mapping[str, str], loose: Mapping[str, AnyValue]
 ) -> Iterator[str]:
     """The body of `__init__`, which makes the module again.
 

@@ -31,7 +31,7 @@ from ...codegen.attributes import bare
 from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
 from ...use_def.text import _type_repr
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .allowed import Allowed
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)
@@ -43,7 +43,7 @@ _MOST_BITS: Final = 2_000
 _annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
 
 
-def _itself(value: Value) -> Value:
+def _itself(value: AnyValue) -> AnyValue:
     """A value that JSON has, too; refuses what Python would not read again."""
     if type(value) is int and value.bit_length() > _MOST_BITS:
         raise ValueError(
@@ -53,7 +53,7 @@ def _itself(value: Value) -> Value:
     return value
 
 
-def _args(value: Value) -> list[Value]:
+def _args(value: AnyValue) -> list[AnyValue]:
     """The arguments that make a value of a built-in class."""
     if type(value) is complex:
         return [value.real, value.imag]
@@ -63,13 +63,13 @@ def _args(value: Value) -> list[Value]:
 _ITEMS: Final = (tuple, list, set, frozenset, bytes, torch.Size)
 _DICTS: Final = (dict, immutable_dict, OrderedDict)
 _ARGS: Final = (slice, range, complex, torch.device)
-_PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+_PARTS: Final[dict[type, Callable[[AnyValue], Iterable[AnyValue]]]] = {
     **dict.fromkeys(_ITEMS, list),
     **dict.fromkeys(_DICTS, lambda value: map(immutable_list, value.items())),
     **dict.fromkeys(_ARGS, _args),
 }
 """Exact type → what its values are made of."""
-_MAKE: Final[dict[str, Callable[[list[Value]], Value]]] = {
+_MAKE: Final[dict[str, Callable[[list[AnyValue]], AnyValue]]] = {
     **{kind.__name__: kind for kind in (*_ITEMS, *_DICTS)},
     "slice": lambda parts: slice(*parts),
     "range": lambda parts: range(*parts),
@@ -107,7 +107,7 @@ class Codec:
         self.nodes: dict[str, Node] = {}
         self._notes = notes
 
-    def data(self, value: Value) -> Value:
+    def data(self, value: AnyValue) -> AnyValue:
         """A value as data of JSON.
 
         Raises:
@@ -139,12 +139,12 @@ class Codec:
             return self._parts("generic", [_generic(value), *args])
         return self._name(value)
 
-    def _parts(self, tag: str, parts: Iterable[Value]) -> Value:
+    def _parts(self, tag: str, parts: Iterable[AnyValue]) -> AnyValue:
         """What is made of parts, as data; the items of a set are sorted."""
         data = [self.data(part) for part in parts]
         return {tag: sorted(data, key=repr) if "set" in tag else data}
 
-    def _name(self, value: Value) -> Value:
+    def _name(self, value: AnyValue) -> AnyValue:
         """A function, a class or a dtype, as data."""
         try:
             return {"name": self.allowed.name_of(value)}
@@ -158,7 +158,7 @@ class Codec:
             "strings, tensors, and tuples, lists, dicts and slices of them"
         )
 
-    def value(self, data: Value) -> Value:
+    def value(self, data: AnyValue) -> AnyValue:
         """The value that data of JSON stand for.
 
         Raises:
@@ -181,7 +181,7 @@ class Codec:
             return self.allowed.named[content]
         return self.allowed.function(content)
 
-    def annotation(self, data: Value) -> Value:
+    def annotation(self, data: AnyValue) -> AnyValue:
         """The type of a node."""
         kind = self.value(data)
         if isinstance(kind, str) and not _annotation.fullmatch(kind):
@@ -223,7 +223,7 @@ class Weights(dict[str, torch.Tensor]):
         return key
 
 
-def _generic(kind: Value) -> object:
+def _generic(kind: AnyValue) -> object:
     """The class, or the name in `typing`, that a generic type begins with."""
     origin, name = typing.get_origin(kind), getattr(kind, "_name", None)
     # typing.List[int] is not written list[int]; Optional takes one type only.
@@ -231,7 +231,7 @@ def _generic(kind: Value) -> object:
     return origin if generic is None else generic
 
 
-def _of_a_type(value: Value) -> Value:
+def _of_a_type(value: AnyValue) -> AnyValue:
     """What an annotation is made of; not a tensor.
 
     `{"generic": …}` of a tensor would be an index into it, which can be as
@@ -246,7 +246,7 @@ def _of_a_type(value: Value) -> Value:
 _TYPES: Final = (type, types.GenericAlias, types.UnionType)
 
 
-def _named_tuple(kind: Value, *items: Value) -> Value:
+def _named_tuple(kind: AnyValue, *items: AnyValue) -> AnyValue:
     """A named tuple, of a class that was allowed; nothing else is called."""
     if kind in all_return_types:
         return kind(items)

@@ -23,7 +23,7 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 _OF_PROXIES: Final = ("node", "tracer")
 """What each proxy has, and no tensor."""
@@ -32,7 +32,9 @@ _A_TENSOR: Final = torch.empty(0)
 
 
 def warn_unless_a_tensor_agrees(
-    function: Callable[..., Value], args: tuple[Value, ...], result: Value
+    function: Callable[..., AnyValue],
+    args: tuple[AnyValue, ...],
+    result: AnyValue,
 ) -> None:
     """Warn if a question about a proxy has another answer for a tensor.
 
@@ -57,7 +59,7 @@ def warn_unless_a_tensor_agrees(
     )
 
 
-def _is_of_proxies(asked_for: Value) -> bool:
+def _is_of_proxies(asked_for: AnyValue) -> bool:
     """Whether it is asked on purpose whether something is a proxy.
 
     That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`: code asks

@@ -33,7 +33,7 @@ from torch import nn
 from ...node import Node
 from ...recording import frames
 from ...tracing.state import STORED, State
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from ..captured_writes import Fetched, warn_of_writes
 from .changes import Change, warn_of_changes
 
@@ -65,7 +65,7 @@ class Captured:
             if type(tensor) in _PLAIN and not tensor.is_inference()
         ]
 
-    def note(self, node: Node, value: Value) -> None:
+    def note(self, node: Node, value: AnyValue) -> None:
         """Note a get_attr node of `value`, and the user's line.
 
         When the trace has ended, the user's frames are gone.

@@ -32,9 +32,9 @@ from ...tracing.patching import names_of, put
 from ...tracing.state import CONSTANTS
 from ...tracing.wrapping import find_proxy
 from ...use_def.dotted_path import MISSING
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
-Held: TypeAlias = tuple[str, Value, Value]
+Snapshotted: TypeAlias = tuple[str, AnyValue, AnyValue]
 """Something that holds values, and what it held when a trace began: its path
 (with a dot at the end if it is a module, an object or a class), it itself, and
 a copy. It is the attributes or buffers of a module, a container among its
@@ -63,8 +63,8 @@ _PLAIN: Final = frozenset((bool, int, float, str, type(None), torch.Tensor))
 
 
 def inside(
-    path: str, value: Value, known: set[int]
-) -> Iterator[tuple[str, Value]]:
+    path: str, value: AnyValue, known: set[int]
+) -> Iterator[tuple[str, AnyValue]]:
     """The containers in a value, and the attributes of objects in it.
 
     An object in an object is not looked into: a trainer or a logger leads to
@@ -83,7 +83,7 @@ def inside(
     ahead = [(path, value, True)]
     for where, now, is_near in ahead:
         if not isinstance(now, _CONTAINERS):
-            kind: Value = type(now)
+            kind: AnyValue = type(now)
             if not (is_near and _is_users(kind)):
                 continue
             where, now, is_near = f"{where}.", vars(now), False
@@ -96,7 +96,7 @@ def inside(
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_users(kind: Value) -> bool:
+def _is_users(kind: AnyValue) -> bool:
     """Whether objects of a class have attributes that forward may assign."""
     return kind is SimpleNamespace or not (
         issubclass(kind, (type, nn.Module))
@@ -106,7 +106,7 @@ def _is_users(kind: Value) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def is_librarys(kind: Value) -> bool:
+def is_librarys(kind: AnyValue) -> bool:
     """Whether a class is fx's, torch's, or of Python's library."""
     return is_library(str(kind.__module__))
 
@@ -118,7 +118,7 @@ def is_library(module: str) -> bool:
     return top in ("torch", ours) or top in sys.stdlib_module_names
 
 
-def held_in(modules: Mapping[nn.Module, str]) -> list[Held]:
+def held_in(modules: Mapping[nn.Module, str]) -> list[Snapshotted]:
     """What can be assigned to in modules, with what it holds now.
 
     That is their attributes and buffers, containers and objects in these, and
@@ -129,7 +129,7 @@ def held_in(modules: Mapping[nn.Module, str]) -> list[Held]:
 
     Cost: O(modules + what is in them).
     """
-    held: list[Held] = []
+    held: list[Snapshotted] = []
     known: set[int] = set()
     classes = set[type]()
     for module, path in modules.items():
@@ -159,7 +159,9 @@ def held_in(modules: Mapping[nn.Module, str]) -> list[Held]:
     return held
 
 
-def _containers(path: str, value: Value, known: set[int]) -> Iterator[Held]:
+def _containers(
+    path: str, value: AnyValue, known: set[int]
+) -> Iterator[Snapshotted]:
     """What can be assigned to in the value of an attribute."""
     for where, now in inside(path, value, known):
         if isinstance(now, dict):
@@ -179,11 +181,11 @@ class Change(NamedTuple):
     """
 
     path: str
-    value: Value
+    value: AnyValue
     undo: Callable[[], None]
 
 
-def changes(held: Iterable[Held]) -> Iterator[Change]:
+def changes(held: Iterable[Snapshotted]) -> Iterator[Change]:
     """The changes of what is held: those of a list are told as one.
 
     Cost: O(values held), but all of it is done in C.
@@ -218,7 +220,7 @@ def put_back_proxies(changed: Iterable[Change]) -> None:
             change.undo()
 
 
-def _holds_proxy(value: Value) -> bool:
+def _holds_proxy(value: AnyValue) -> bool:
     """Whether there is a proxy in a value, or in objects and sets there."""
     items = [
         item
@@ -228,12 +230,12 @@ def _holds_proxy(value: Value) -> bool:
     return find_proxy(value, *items) is not None
 
 
-def _is_pythons(holder: Value, name: Value) -> bool:
+def _is_pythons(holder: AnyValue, name: AnyValue) -> bool:
     """Whether it is an attribute of a class that is not the user's."""
     return isinstance(holder, type) and name[:2] == "__"
 
 
-def _refill(values: Value, before: Value) -> None:
+def _refill(values: AnyValue, before: AnyValue) -> None:
     """Let a list, set or deque have the items that it had."""
     values.clear()
     add = values.update if isinstance(before, set) else values.extend

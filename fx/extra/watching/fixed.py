@@ -22,7 +22,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...recording import frames
 from ...torch_private.modules import HOOKS
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 FIXED_MODE: Final = "fixed_training"
 """The key in the output's `meta` for a `FixedMode`, as a plain tuple."""
@@ -140,7 +140,7 @@ class Training:
         flag: bool = attributes["training"]
         return flag
 
-    def __set__(self, module: nn.Module, value: Value) -> None:
+    def __set__(self, module: nn.Module, value: AnyValue) -> None:
         """Set the flag of a module."""
         vars(module)["training"] = value
 
@@ -156,7 +156,7 @@ def _is_fixed(module: nn.Module, training: bool) -> bool:
     """
     graph = vars(module)["_graph"]
     last = next(iter(reversed(graph.nodes)), None) if graph else None
-    noted: Value = last and last.meta.get(FIXED_MODE)
+    noted: AnyValue = last and last.meta.get(FIXED_MODE)
     return bool(noted) and FixedMode(*noted).training == training
 
 

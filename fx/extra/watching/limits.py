@@ -25,7 +25,7 @@ from typing import Final
 import torch
 
 from ...proxy import Proxy
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 LIMITS: Final = {id(kind): kind for kind in (torch.finfo, torch.iinfo)}
 """The two classes, by identity: programs import them by name."""
@@ -36,7 +36,7 @@ class _StandIn(type):
 
     original: type
 
-    def __call__(cls, *args: Value, **kwargs: Value) -> Value:
+    def __call__(cls, *args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         """Make what the original makes.
 
         Raises:
@@ -63,7 +63,7 @@ class _StandIn(type):
         return hash(cls.original)
 
 
-def stand_in(original: type) -> Value:
+def stand_in(original: type) -> AnyValue:
     """A class that stands in for one of the two."""
     members = {"original": original, "__module__": original.__module__}
     return _StandIn(original.__name__, (), members)

@@ -32,7 +32,7 @@ from ...recording import frames
 from ...torch_private.watching import GRADIENTS
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import find_proxy
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 MODES: Final = (
     GRADIENTS,
@@ -83,7 +83,7 @@ class Modes:
             )
 
 
-def _noting(_: object) -> Callable[[Value], None]:
+def _noting(_: object) -> Callable[[AnyValue], None]:
     """What makes a context, and has the forward that will get it watched.
 
     Programs bind `apply` to names of their own before the trace begins, and it
@@ -93,7 +93,7 @@ def _noting(_: object) -> Callable[[Value], None]:
     own, and has none after the trace.
     """
 
-    def __init__(ctx: Value) -> None:
+    def __init__(ctx: AnyValue) -> None:
         if TRACES.current is not None:
             cls: type = ctx._forward_cls  # noqa: SLF001
             classes = cls.__mro__
@@ -103,11 +103,11 @@ def _noting(_: object) -> Callable[[Value], None]:
     return __init__
 
 
-def _warning(called: Value) -> Value:
+def _warning(called: AnyValue) -> AnyValue:
     """The forward of a function with its own backward, with a warning."""
 
     @functools.wraps(called)
-    def forward(*args: Value, **kwargs: Value) -> Value:
+    def forward(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         if TRACES.current is not None and find_proxy(args) is not None:
             frames.warn(
                 "a torch.autograd.Function is traced through: the graph does "

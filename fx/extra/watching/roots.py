@@ -17,7 +17,7 @@ from torch import nn
 
 from ...recording import frames
 from ...torch_private.modules import beside_forward
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 
 def warn_of_unseen(root: nn.Module, name: str) -> None:
@@ -43,7 +43,7 @@ def _is_users(function: object) -> bool:
 
 
 def warn_of_is(
-    function: Callable[..., Value], asked: Mapping[str, Value]
+    function: Callable[..., AnyValue], asked: Mapping[str, AnyValue]
 ) -> None:
     """Warn of parameters with a default that the code compares by `is`.
 

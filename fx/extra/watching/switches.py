@@ -34,7 +34,7 @@ from torch.utils import checkpoint
 
 from ...recording import frames
 from ...torch_private.watching import DeviceContext, DispatchMode
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 _FUNCTIONS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (
@@ -88,7 +88,7 @@ _CLASSES: Final[tuple[tuple[type, str], ...]] = (
 """Context managers, and the method that changes state."""
 
 
-def _existing() -> Iterator[tuple[Value, list[str]]]:
+def _existing() -> Iterator[tuple[AnyValue, list[str]]]:
     """The places of all of them that the installed torch has."""
     for module, names in _FUNCTIONS:
         namespace = vars(module)
@@ -121,7 +121,7 @@ _NAMES: Final = {"DeviceContext": "a device, as a context manager,"}
 """What users write for a class that they do not."""
 
 
-def warn_of_switch(function: Callable[..., Value]) -> None:
+def warn_of_switch(function: Callable[..., AnyValue]) -> None:
     """Warn of a call that changes torch's state.
 
     What torch calls itself is left alone: a checkpoint sets hooks.

@@ -17,15 +17,21 @@ from ...node import Node
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
 from ...tracing.state import State
-from ...tracing.tracer import Function, Tracer, TraceRun, Watch, replacing
+from ...tracing.tracer import (
+    Function,
+    TraceListener,
+    Tracer,
+    TraceRun,
+    replacing,
+)
 from ...tracing.wrapping import QUESTIONS, Globals
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
 from .changes import (
     Change,
-    Held,
+    Snapshotted,
     changes,
     held_in,
     put_back_proxies,
@@ -38,7 +44,7 @@ from .roots import warn_of_is, warn_of_unseen
 from .switches import PLACES, SWITCHES, warn_of_switch
 
 
-class Watching(Watch):
+class Watching(TraceListener):
     """Warns, and adds advice to errors.
 
     Attributes:
@@ -48,7 +54,7 @@ class Watching(Watch):
 
     modes: Modes
     entered: Entered
-    _held: Sequence[Held] = ()
+    _held: Sequence[Snapshotted] = ()
     _changed: Sequence[Change] = ()
 
     def begin(self, tracer: Tracer, state: State) -> None:
@@ -60,7 +66,9 @@ class Watching(Watch):
         self._captured = Captured(state)
 
     def given(
-        self, function: Callable[..., Value], defaults: Mapping[str, Value]
+        self,
+        function: Callable[..., AnyValue],
+        defaults: Mapping[str, AnyValue],
     ) -> None:
         """Warn of defaults that the code compares by `is`."""
         warn_of_is(function, defaults)
@@ -92,7 +100,7 @@ class Watching(Watch):
         """Warn of the hooks of a module that is traced into."""
         self.entered.enter(module)
 
-    def fetched(self, node: Node, value: Value) -> None:
+    def fetched(self, node: Node, value: AnyValue) -> None:
         """Note a tensor into which the graph may write."""
         self._captured.note(node, value)
 
@@ -143,7 +151,7 @@ def _note_reading(module: nn.Module) -> None:
         watch.entered.read_training.add(module)
 
 
-TRAINING: Final[Value] = (
+TRAINING: Final[AnyValue] = (
     nn.Module,
     ["training"],
     lambda _: Training(_note_reading),
@@ -154,9 +162,9 @@ TRAINING: Final[Value] = (
 def _switch_mode(
     run: TraceRun,
     function: Function,
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
+    args: tuple[AnyValue, ...],
+    kwargs: dict[str, AnyValue],
+) -> AnyValue:
     """Answer the switch of a mode in a trace."""
     watch = _watching(run)
     if watch is not None:
@@ -167,9 +175,9 @@ def _switch_mode(
 def _switch_state(
     run: TraceRun,
     function: Function,
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
+    args: tuple[AnyValue, ...],
+    kwargs: dict[str, AnyValue],
+) -> AnyValue:
     """Answer a call that changes torch's state, with a warning."""
     warn_of_switch(function)
     return function(*args, **kwargs)
@@ -178,9 +186,9 @@ def _switch_state(
 def _answer(
     run: TraceRun,
     function: Function,
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
+    args: tuple[AnyValue, ...],
+    kwargs: dict[str, AnyValue],
+) -> AnyValue:
     """Answer `isinstance` and its like, which ask a proxy about itself.
 
     The answer is that for the proxy, with a warning if a tensor would give

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...graph_module import GraphModule
 from ...use_def.errors import refuse_torchs
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 __all__ = ["PassBase", "PassResult"]
 
@@ -22,7 +22,7 @@ class PassResult(NamedTuple):
     torch.fx: passes/infra/pass_base.py, PassResult
     """
 
-    graph_module: Value
+    graph_module: AnyValue
     modified: bool
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from ...graph_module import GraphModule
 from ...use_def.annotations import signature_of
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .pass_base import PassResult
 
 __all__ = [
@@ -27,14 +27,14 @@ __all__ = [
 
 _log: Final = logging.getLogger(__name__)
 
-Pass: TypeAlias = Callable[..., Value]
+Pass: TypeAlias = Callable[..., AnyValue]
 """Takes a module and returns a PassResult."""
 
 Constraint: TypeAlias = Callable[[Pass, Pass], bool]
 """Says of two passes whether the first may run before the second."""
 
 
-class Change(NamedTuple):
+class PassChange(NamedTuple):
     """What one run of a pass did.
 
     Attributes:
@@ -52,7 +52,7 @@ class Change(NamedTuple):
     modified: bool
 
 
-def pass_result_wrapper(fn: Pass | None) -> Value:
+def pass_result_wrapper(fn: Pass | None) -> AnyValue:
     """Make a pass return a PassResult that returns something else.
 
     Args:
@@ -112,7 +112,7 @@ class PassManager:
     passes: list[Pass]
     constraints: list[Constraint]
     steps: int = 1
-    changes: list[Change]
+    changes: list[PassChange]
     _validated: bool = False
 
     def __init__(
@@ -234,7 +234,7 @@ class PassManager:
             modified = True
         return PassResult(module, modified)
 
-    def _run(self, number: int, module: Value) -> Value:
+    def _run(self, number: int, module: AnyValue) -> AnyValue:
         """Run one pass, note what it changed, and return its module."""
         run = self.passes[number]
         before, start = _nodes(module), perf_counter()
@@ -259,7 +259,7 @@ class PassManager:
             ) from error
         after = _nodes(module)
         added, removed = (after - before).total(), (before - after).total()
-        change = Change(
+        change = PassChange(
             _name(run), added, removed, seconds, bool(result.modified)
         )
         self.changes.append(change)
@@ -285,7 +285,7 @@ def _name(run: Pass) -> str:
     return run.__name__ if inspect.isfunction(run) else type(run).__name__
 
 
-def _nodes(module: Value) -> Counter[tuple[str, str, str]]:
+def _nodes(module: AnyValue) -> Counter[tuple[str, str, str]]:
     """The nodes of a module, in a form that a copied graph shares."""
     if not isinstance(module, GraphModule):
         return Counter()

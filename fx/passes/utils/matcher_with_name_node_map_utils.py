@@ -22,7 +22,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...rewriting.templates import graph_of
 from ...torch_private import pytree as torch_pytree
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 from .matcher_utils import InternalMatch, MatchOptions, SubgraphMatcher
 
 __all__ = ["SubgraphMatcherWithNameNodeMap"]
@@ -123,7 +123,7 @@ def _without_names(pattern: GraphModule) -> tuple[Graph, dict[str, Node]]:
     graph = Graph()
     graph.owning_module = whole.owning_module
     leaves = graph.graph_copy(whole, {})
-    output: Value = whole.process_outputs(leaves)
+    output: AnyValue = whole.process_outputs(leaves)
     if not isinstance(output, tuple):
         raise AssertionError(
             f"Expecting the pattern graph to return a tuple, not {output!r}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ...graph import Graph
 from ...node import Node
 from ...use_def.errors import refuse_torchs
-from ...use_def.values import Value
+from ...use_def.values import AnyValue
 
 __all__ = [
     "SourcePartition",
@@ -39,7 +39,7 @@ class SourcePartition:
     """
 
     nodes: list[Node]
-    source: Value
+    source: AnyValue
     input_nodes: list[Node] = field(default_factory=list)
     output_nodes: list[Node] = field(default_factory=list)
     params: list[Node] = field(default_factory=list)
@@ -47,9 +47,9 @@ class SourcePartition:
 
 def get_source_partitions(
     graph: Graph,
-    wanted_sources: list[Value],
+    wanted_sources: list[AnyValue],
     filter_fn: Callable[[Node], bool] | None = None,
-) -> dict[Value, list[SourcePartition]]:
+) -> dict[AnyValue, list[SourcePartition]]:
     """Gather the nodes that come from the same call.
 
         gm = fx.from_torch(torch.export.export(model, inputs).module())
@@ -83,7 +83,7 @@ def get_source_partitions(
     refuse_torchs(graph)
     _check_types(graph, wanted_sources)
     wanted = [*wanted_sources]
-    sources: dict[Value, dict[str, list[Node]]] = {}
+    sources: dict[AnyValue, dict[str, list[Node]]] = {}
     for node in graph.nodes:
         try:
             for source, name in _origins(node, wanted):
@@ -130,10 +130,10 @@ def _check_types(graph: object, wanted: object) -> None:
 
 
 def _origins(
-    node: Node, wanted: Collection[Value]
-) -> Iterator[tuple[Value, str]]:
+    node: Node, wanted: Collection[AnyValue]
+) -> Iterator[tuple[AnyValue, str]]:
     """The wanted source that a node comes from, if any, and the call's name."""
-    stack: Value = node.meta.get("source_fn_stack")
+    stack: AnyValue = node.meta.get("source_fn_stack")
     if stack:
         name, source = stack[-1][:2]
         if source in wanted:
@@ -144,7 +144,7 @@ def _origins(
     if source in wanted:
         yield source, name
         return
-    modules: Value = node.meta.get("nn_module_stack")
+    modules: AnyValue = node.meta.get("nn_module_stack")
     if modules and node.op == "call_function":
         name, cls = [*modules.values()][-1]
         for source in wanted:
@@ -153,7 +153,7 @@ def _origins(
                 return
 
 
-def _is_a(cls: type | str, source: Value) -> bool:
+def _is_a(cls: type | str, source: AnyValue) -> bool:
     """Whether a class, noted by itself or by its name, is one wanted."""
     if not isinstance(source, type):
         return bool(cls == source)
@@ -162,7 +162,7 @@ def _is_a(cls: type | str, source: Value) -> bool:
     return cls == f"{source.__module__}.{source.__qualname__}"
 
 
-def _partition(nodes: list[Node], source: Value) -> SourcePartition:
+def _partition(nodes: list[Node], source: AnyValue) -> SourcePartition:
     """A partition with what goes into it and comes out of it."""
     inside = set(nodes)
     params = [node for node in nodes if node.op == "get_attr"]

@@ -13,7 +13,7 @@ import torch
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.proxy import GraphAppendingTracer, Proxy
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.gradient.networks import NETWORKS, loss, program_of
 from stages.capstones.gradient.variant import Operator, operators
@@ -43,7 +43,7 @@ def by_autograd(function: Function, inputs: Tensors) -> Tensors:
     """What torch's own differentiation gives."""
     leaves = [one.clone().requires_grad_() for one in inputs]
     result = function(*leaves)
-    found: Sequence[Value] = torch.autograd.grad(
+    found: Sequence[AnyValue] = torch.autograd.grad(
         result, leaves, allow_unused=True
     )
     return tuple(
@@ -58,7 +58,7 @@ def traced(function: Function, count: int) -> GraphModule:
     tracer = GraphAppendingTracer(graph)
     names = [f"x{number}" for number in range(count)]
     inputs = [Proxy(graph.placeholder(name), tracer) for name in names]
-    result: Value = function(*inputs)
+    result: AnyValue = function(*inputs)
     graph.output(result.node)
     return GraphModule({}, graph)
 
@@ -183,7 +183,7 @@ ONE: Final[dict[str, Case]] = {
 }
 
 
-def called(operator: Operator, values: Sequence[Value]) -> Value:
+def called(operator: Operator, values: Sequence[AnyValue]) -> AnyValue:
     """The result of an operator, called in the way that it is written."""
     if operator.is_method:
         return getattr(values[0], operator.name)(*values[1:])
@@ -211,7 +211,7 @@ def alone(operator: Operator, *inputs: torch.Tensor) -> torch.Tensor:
 def mixed(seed: int, number: int, *inputs: torch.Tensor) -> torch.Tensor:
     """A random program of the operators that a seed adds."""
     chance = random.Random(f"{seed} {number}")
-    values: list[Value] = [*inputs]
+    values: list[AnyValue] = [*inputs]
     for _ in range(8):
         one = chance.choice(operators(seed))
         operands = chance.choices(values, k=len(one.operands))
@@ -329,7 +329,7 @@ def random_function(seed: int) -> tuple[Function, Tensors]:
         x: torch.Tensor, y: torch.Tensor, z: torch.Tensor
     ) -> torch.Tensor:
         chance = random.Random(seed)
-        values: list[Value] = [x, y, z]
+        values: list[AnyValue] = [x, y, z]
         for _ in range(15):
             one, other = chance.choices(values, k=2)
             kind = chance.randrange(8)

@@ -19,7 +19,7 @@ from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
 from fx.tracing.tracer import Tracer
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.int8.programs import ALONE, CASES, WIDTH
 from stages.checking import Mistake, check, same
@@ -80,9 +80,9 @@ class Running(Interpreter):
 
     def __init__(self, gm: GraphModule, names: Sequence[str]) -> None:
         super().__init__(gm)
-        self.kept: dict[str, Value] = dict.fromkeys(names)
+        self.kept: dict[str, AnyValue] = dict.fromkeys(names)
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run a node.
 
         Args:
@@ -97,13 +97,13 @@ class Running(Interpreter):
 class Rest(Interpreter):
     """Runs the given graph, with the learner's results for its linears."""
 
-    def __init__(self, gm: GraphModule, results: dict[str, Value]) -> None:
+    def __init__(self, gm: GraphModule, results: dict[str, AnyValue]) -> None:
         super().__init__(gm)
         self.results = results
         self.linears: dict[str, Linear] = {}
-        self.others: dict[str, Value] = {}
+        self.others: dict[str, AnyValue] = {}
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run a node, or take the learner's result.
 
         Args:
@@ -112,7 +112,7 @@ class Rest(Interpreter):
         if n.name not in self.results:
             value = self.others[n.name] = super().run_node(n)
             return value
-        given: dict[str, Value] = {"bias": None}
+        given: dict[str, AnyValue] = {"bias": None}
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         if n.op == "call_module":
             module = self.fetch_attr(str(n.target))
@@ -148,7 +148,7 @@ class _Holdings(pickle.Pickler):
         super().__init__(io.BytesIO(), protocol=4)
         self.found: list[Tensor] = []
 
-    def persistent_id(self, obj: Value) -> str | None:
+    def persistent_id(self, obj: AnyValue) -> str | None:
         """Note a tensor.
 
         Args:
@@ -278,7 +278,7 @@ def checked(
     return small
 
 
-def _equal(one: Value, other: Value) -> bool:
+def _equal(one: AnyValue, other: AnyValue) -> bool:
     """Whether two values, or those in two tuples, are the same numbers."""
     if isinstance(one, (tuple, list)):
         return all(map(_equal, one, other))
@@ -293,7 +293,7 @@ def within(
     """Check a linear's result, and its bound."""
     exact = Exact(one)
     with torch.no_grad():
-        limit: Value = program.bound(small, name, one.input.detach())
+        limit: AnyValue = program.bound(small, name, one.input.detach())
     shape, dtype = exact.result.shape, one.weight.dtype
     check(
         found.shape == shape and found.dtype == dtype,

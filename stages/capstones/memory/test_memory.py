@@ -14,7 +14,7 @@ from fx.experimental.proxy_tensor import make_fx
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from stages.capstones.board import Board, Program, Row, timed
 from stages.checking import check
 from tests.zoo import ZOO, Network, borrow
@@ -51,7 +51,7 @@ class Watching(Interpreter):
         self.last: dict[Node, int] = {}
         self.place = -1
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run a node, and note its memory.
 
         Args:
@@ -67,7 +67,7 @@ class Watching(Interpreter):
         self.note(n, value)
         return value
 
-    def note(self, n: Node, value: Value) -> None:
+    def note(self, n: Node, value: AnyValue) -> None:
         """Note the memory of a value.
 
         Args:
@@ -84,7 +84,7 @@ class Watching(Interpreter):
                 self.last[n] = self.place
 
 
-def tensors(value: Value) -> Iterator[torch.Tensor]:
+def tensors(value: AnyValue) -> Iterator[torch.Tensor]:
     """A tensor, or the tensors in a tuple or list."""
     if isinstance(value, torch.Tensor):
         yield value
@@ -129,7 +129,7 @@ class InBuffer(Interpreter):
         peak = max((plan[n] + size for n, size in owners.items()), default=0)
         self.buffer = torch.full((peak,), 0xFF, dtype=torch.uint8)
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run a node, and move a new result to its place.
 
         Args:

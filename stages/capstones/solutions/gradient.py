@@ -19,9 +19,9 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp
 from fx.proxy import Proxy
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
-Operand: TypeAlias = Value
+Operand: TypeAlias = AnyValue
 """A Proxy, or a number."""
 
 Rule: TypeAlias = Callable[..., Sequence[Operand]]
@@ -91,7 +91,9 @@ def _summed(node: Node, grad: Operand) -> Operand:
     """The gradient of the operand of a sum."""
     if not isinstance(grad, Proxy):
         return grad
-    dim: Value = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    dim: AnyValue = (
+        node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    )
     keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim")
     if dim is not None and not keep:
         grad = torch.unsqueeze(grad, dim)

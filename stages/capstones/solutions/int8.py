@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 Key: TypeAlias = tuple[int, torch.Size, tuple[int, ...]]
 """Tells whether two tensors are the same numbers in memory."""
@@ -87,7 +87,7 @@ def quantise(gm: GraphModule) -> GraphModule:
     graph = copy.deepcopy(gm.graph)
     linears = [one for node in graph.nodes if (one := _linear(gm, node))]
     others = _storages_elsewhere(gm, linears)
-    held: dict[str, Value] = {}
+    held: dict[str, AnyValue] = {}
     made: dict[Key, Numbers] = {}
     for node, given, path, bias in linears:
         weight = _fetched(gm, path)
@@ -141,7 +141,7 @@ def bound(small: GraphModule, name: str, x: torch.Tensor) -> torch.Tensor:
     return size.sum(-1, keepdim=True) * half + rounding
 
 
-def _fetched(gm: GraphModule, path: str) -> Value:
+def _fetched(gm: GraphModule, path: str) -> AnyValue:
     """A tensor or a module, by its path."""
     return operator.attrgetter(path)(gm)
 
@@ -168,7 +168,7 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
         return Linear(node, node.all_input_nodes[0], f"{path}.weight", bias)
     if node.op != "call_function" or node.target is not F.linear:
         return None
-    given: dict[str, Value] = {"bias": None, **node.kwargs}
+    given: dict[str, AnyValue] = {"bias": None, **node.kwargs}
     given |= zip(("input", "weight", "bias"), node.args, strict=False)
     weight, bias = given["weight"], given["bias"]
     used = [one for one in (weight, bias) if one is not None]
@@ -202,7 +202,7 @@ def _storages_elsewhere(gm: GraphModule, linears: list[Linear]) -> set[int]:
     return {one.untyped_storage().data_ptr() for one in found}
 
 
-def _tensors(value: Value) -> Iterator[torch.Tensor]:
+def _tensors(value: AnyValue) -> Iterator[torch.Tensor]:
     """The tensors of a module, or a tensor itself."""
     if isinstance(value, nn.Module):
         yield from value.parameters()

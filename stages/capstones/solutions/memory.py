@@ -17,7 +17,7 @@ import torch
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 ALIGNMENT: Final = 64
 
@@ -90,7 +90,9 @@ class _Lives(Interpreter):
             for node, size in self._sizes.items()
         ]
 
-    def get_attr(self, target: Value, args: Value, kwargs: Value) -> Value:
+    def get_attr(
+        self, target: AnyValue, args: AnyValue, kwargs: AnyValue
+    ) -> AnyValue:
         """A tensor of the module, or a copy of it.
 
         Args:
@@ -101,7 +103,7 @@ class _Lives(Interpreter):
         value = super().get_attr(target, args, kwargs)
         return value.clone() if self._writes else value
 
-    def run_node(self, n: Node) -> Value:
+    def run_node(self, n: Node) -> AnyValue:
         """Run a node.
 
         Args:
@@ -130,7 +132,7 @@ def _key(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _tensors(value: Value) -> Iterable[torch.Tensor]:
+def _tensors(value: AnyValue) -> Iterable[torch.Tensor]:
     """The tensors in a value."""
     if isinstance(value, torch.Tensor):
         yield value

@@ -13,7 +13,7 @@ import torch.fx
 from e3nn import nn as e3nn_nn
 from e3nn import o3
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case, module
 
 PACKAGES = ("e3nn", "opt-einsum-fx")
@@ -23,7 +23,7 @@ B: Final = "2x0e + 1x1o"
 C: Final = "4x0e + 2x1o + 1x1e"
 
 
-def _operators() -> dict[str, tuple[Value, tuple[torch.Tensor, ...]]]:
+def _operators() -> dict[str, tuple[AnyValue, tuple[torch.Tensor, ...]]]:
     """Operators of e3nn that write their own code, with inputs."""
     a, b = o3.Irreps(A), o3.Irreps(B)
     x, y = a.randn(5, -1), b.randn(5, -1)
@@ -71,7 +71,7 @@ def _operator(found: Notes, name: str) -> None:
     found["saved"] = torch.load(file, weights_only=False)(*inputs)
 
 
-def _product() -> Value:
+def _product() -> AnyValue:
     """Einsums with scalars between them; TorchScript wants no types of ours."""
     return lambda x, y, z: (
         torch.einsum(
@@ -87,7 +87,7 @@ def _product() -> Value:
 
 def _einsums(found: Notes, name: str) -> None:
     """One function of opt_einsum_fx, on a traced module."""
-    traced: Value = torch.fx.symbolic_trace(_product())
+    traced: AnyValue = torch.fx.symbolic_trace(_product())
     inputs = (torch.rand(3, 4), torch.rand(4, 5), torch.rand(5, 6))
     if name == "optimize_einsums_full":
         changed = opt_einsum_fx.optimize_einsums_full(traced, inputs)

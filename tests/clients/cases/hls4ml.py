@@ -12,7 +12,7 @@ import torch
 from hls4ml import converters, utils
 from torch import nn
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case
 
 PACKAGES = ("hls4ml", "torch")
@@ -26,7 +26,7 @@ class Joined(nn.Module):
         self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)
         self.last = nn.Linear(16, 4)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The probabilities of four classes."""
         y = torch.relu(self.one(x)) + self.two(x)
         y = torch.cat([y, x], dim=1)
@@ -57,7 +57,7 @@ class Recurrent(nn.Module):
         super().__init__()
         self.gru, self.head = nn.GRU(4, 8, batch_first=True), nn.Linear(8, 2)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of two classes, at each time."""
         y, _ = self.gru(x)
         return self.head(y)

@@ -9,7 +9,7 @@ import model_compression_toolkit as mct
 import torch
 from torch import nn
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case
 from tests.clients.small import Small
 
@@ -25,7 +25,7 @@ class Functions(nn.Module):
         super().__init__()
         self.conv, self.last = nn.Conv2d(3, 8, 3), nn.Linear(16, 4)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of four classes."""
         y = nn.functional.hardswish(self.conv(x * 2 + torch.ones(8)))
         y = torch.cat([y.mean((2, 3)), y.amax((2, 3))], dim=1)
@@ -40,7 +40,7 @@ class Wide(nn.Module):
         self.conv, self.again = nn.Conv2d(3, 64, 3), nn.Conv2d(64, 64, 3)
         self.head = nn.Linear(64, 10)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of ten classes."""
         y = torch.relu(self.again(torch.relu(self.conv(x))))
         return self.head(y.mean((2, 3)))
@@ -52,7 +52,7 @@ def data() -> Iterator[list[torch.Tensor]]:
         yield [X]
 
 
-def _note(found: Notes, made: Value) -> None:
+def _note(found: Notes, made: AnyValue) -> None:
     """Note the layers of a network that MCT made, and its result."""
     found["layers"] = [
         f"{name}: {type(each).__name__}" for name, each in made.named_modules()

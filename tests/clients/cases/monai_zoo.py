@@ -7,18 +7,18 @@ from typing import Final
 
 from monai.networks import nets
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.zoos import trace_all
 
 PACKAGES = ("monai", "torch")
 
-FLAT: Final[dict[str, Value]] = {
+FLAT: Final[dict[str, AnyValue]] = {
     "spatial_dims": 2,
     "in_channels": 1,
     "out_channels": 2,
 }
 
-MODELS: Final[dict[str, Value]] = {
+MODELS: Final[dict[str, AnyValue]] = {
     "UNet": partial(nets.UNet, 2, 1, 2, channels=(4, 8, 16), strides=(2, 2)),
     "BasicUNet": partial(nets.BasicUNet, **FLAT),
     "BasicUNetPlusPlus": partial(nets.BasicUNetPlusPlus, **FLAT),

@@ -8,7 +8,7 @@ import norse.torch as norse
 import torch
 from torch import nn
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case
 
 PACKAGES = ("nirtorch", "norse", "torch")
@@ -18,13 +18,13 @@ def _plain() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 
 
-def _nodes(graph: Value) -> list[str]:
+def _nodes(graph: AnyValue) -> list[str]:
     """The nodes and edges of a NIR graph."""
     kinds = [f"{n}: {type(v).__name__}" for n, v in graph.nodes.items()]
     return sorted(kinds) + sorted(map(str, graph.edges))
 
 
-def _linear(module: Value) -> Value:
+def _linear(module: AnyValue) -> AnyValue:
     return nir.Affine(
         weight=module.weight.detach().numpy(), bias=module.bias.detach().numpy()
     )

@@ -9,7 +9,7 @@ import nncf
 import torch
 from torch.fx import GraphModule
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case, to_ours
 from tests.clients.small import Small
 
@@ -19,12 +19,12 @@ PACKAGES = ("nncf", "torch")
 X: Final = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
-def exported() -> Value:
+def exported() -> AnyValue:
     """The graph of the network."""
     return to_ours(torch.export.export(Small().eval(), (X,)).module())
 
 
-def note(found: Notes, made: Value) -> None:
+def note(found: Notes, made: AnyValue) -> None:
     """Note what the graph calls, how often, and what comes out."""
     assert isinstance(made, GraphModule)
     calls = [str(n.target) for n in made.graph.nodes if n.op != "placeholder"]
@@ -36,13 +36,13 @@ def note(found: Notes, made: Value) -> None:
     found["result"] = made(X)
 
 
-def quantised(**options: Value) -> Value:
+def quantised(**options: AnyValue) -> AnyValue:
     """The network with calibrated quantisation."""
     dataset = nncf.Dataset([X, X + 1])
     return nncf.quantize(exported(), dataset, **options)
 
 
-WAYS: Final[dict[str, Callable[[], Value]]] = {
+WAYS: Final[dict[str, Callable[[], AnyValue]]] = {
     "after training": quantised,
     "with the mixed preset": lambda: quantised(
         preset=nncf.QuantizationPreset.MIXED

@@ -10,17 +10,17 @@ import onnx2torch
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, module
 
 PACKAGES = ("onnx2torch",)
 
 
 def _model(
-    nodes: list[Value],
+    nodes: list[AnyValue],
     shapes: tuple[list[int], list[int]],
     weights: dict[str, tuple[int, ...]],
-) -> Value:
+) -> AnyValue:
     """A model with one input, `x`, and one output, `y`."""
     draw = np.random.default_rng(0)
     graph = helper.make_graph(
@@ -42,7 +42,7 @@ def _model(
 
 
 node: Final = helper.make_node
-MODELS: Final[dict[str, Value]] = {
+MODELS: Final[dict[str, AnyValue]] = {
     "linears": (
         [
             node("Gemm", ["x", "w", "b"], ["h"], transB=1),

@@ -8,13 +8,13 @@ from typing import Final
 import onnx
 import torch
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, library
 from tests.clients.small import Small
 
 PACKAGES = ("onnx", "onnxscript", "torch")
 
-ONNX: Final[Value] = torch.onnx
+ONNX: Final[AnyValue] = torch.onnx
 
 
 def main() -> None:

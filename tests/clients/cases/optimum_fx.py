@@ -12,13 +12,13 @@ from optimum.fx import optimization
 from torch import nn
 from transformers.utils import fx as transformers_fx
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case, module
 
 PACKAGES = ("optimum",)
 
 
-def _bert() -> tuple[Value, tuple[Value, ...]]:
+def _bert() -> tuple[AnyValue, tuple[AnyValue, ...]]:
     """BERT, traced by Transformers' tracer."""
     config = transformers.BertConfig(
         hidden_size=16,
@@ -28,7 +28,7 @@ def _bert() -> tuple[Value, tuple[Value, ...]]:
         vocab_size=50,
         attn_implementation="eager",
     )
-    model: Value = transformers.BertModel(config).eval()
+    model: AnyValue = transformers.BertModel(config).eval()
     tokens = torch.arange(12).reshape(2, 6)
     names = ["input_ids", "attention_mask"]
     traced = transformers_fx.symbolic_trace(model, names)
@@ -45,12 +45,12 @@ class Norms(nn.Module):
         self.linear = nn.Linear(4, 4)
         self.bn1 = nn.BatchNorm1d(4)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         x = self.bn2(self.conv(x)).mean((2, 3))
         return self.bn1(self.linear(x)) / 4
 
 
-def _norms() -> tuple[Value, tuple[Value, ...]]:
+def _norms() -> tuple[AnyValue, tuple[AnyValue, ...]]:
     """The norms, traced by the library itself."""
     return torch.fx.symbolic_trace(Norms().eval()), (torch.rand(2, 3, 8, 8),)
 
@@ -65,11 +65,13 @@ TRANSFORMATIONS: Final = (
 
 
 def _transform(
-    found: Notes, name: str, make: Callable[[], tuple[Value, tuple[Value, ...]]]
+    found: Notes,
+    name: str,
+    make: Callable[[], tuple[AnyValue, tuple[AnyValue, ...]]],
 ) -> None:
     """Apply one transformation, and undo it."""
     traced, inputs = make()
-    transformation: Value = getattr(optimization, name)()
+    transformation: AnyValue = getattr(optimization, name)()
     changed = transformation(traced)
     found["graph"] = changed.graph
     found["code"] = changed.code
@@ -80,7 +82,7 @@ def _transform(
         found["result undone"] = list(pytree_values(undone(*inputs)))
 
 
-def pytree_values(result: Value) -> list[Value]:
+def pytree_values(result: AnyValue) -> list[AnyValue]:
     """The tensors of a result of either model."""
     return list(result.values()) if isinstance(result, dict) else [result]
 

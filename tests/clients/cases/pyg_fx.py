@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric import nn as pyg
 from torch_geometric.nn import to_hetero_with_bases
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch-geometric",)
@@ -29,7 +29,7 @@ class Network(nn.Module):
         self.conv2 = pyg.SAGEConv((-1, -1), 8)
         self.linear = nn.Linear(8, 4)
 
-    def forward(self, x: Value, edge_index: Value) -> Value:
+    def forward(self, x: AnyValue, edge_index: AnyValue) -> AnyValue:
         x = self.conv1(x, edge_index).relu()
         return self.linear(self.conv2(x, edge_index) + x)
 
@@ -42,11 +42,11 @@ class Plain(nn.Module):
         self.conv = pyg.GraphConv(16, 16)
         self.linear = nn.Linear(16, 4)
 
-    def forward(self, x: Value, edge_index: Value) -> Value:
+    def forward(self, x: AnyValue, edge_index: AnyValue) -> AnyValue:
         return self.linear(self.conv(x, edge_index).relu())
 
 
-def _graph() -> tuple[Value, Value]:
+def _graph() -> tuple[AnyValue, AnyValue]:
     """Features and edges, by type."""
     x = {"paper": torch.rand(6, 16), "author": torch.rand(4, 16)}
     edges = {
@@ -58,7 +58,7 @@ def _graph() -> tuple[Value, Value]:
     return x, edges
 
 
-def _run(found: Notes, transformed: Value) -> None:
+def _run(found: Notes, transformed: AnyValue) -> None:
     """Note the graph, the code, and a result."""
     found["graph"] = transformed.graph
     found["code"] = transformed.code

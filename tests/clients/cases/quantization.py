@@ -26,7 +26,7 @@ from torch.ao.quantization.fx._model_report.detector import (
 from torch.ao.quantization.fx._model_report.model_report import ModelReport
 from torchvision import models
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case, module
 
 PACKAGES = (
@@ -46,7 +46,7 @@ class Convolutions(nn.Module):
         self.conv2 = nn.Conv2d(8, 8, 3, padding=1)
         self.bn2 = nn.BatchNorm2d(8)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         x = self.relu(self.bn1(self.conv1(x)))
         return torch.relu(operator.add(self.bn2(self.conv2(x)), x))
 
@@ -57,9 +57,9 @@ class Functions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(16, 16)
-        self.weight: Value = nn.Parameter(torch.randn(4, 16))
+        self.weight: AnyValue = nn.Parameter(torch.randn(4, 16))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         x = nn.functional.relu(self.linear(x.flatten(1)[:, :16]))
         y = nn.functional.linear(x, self.weight)
         return torch.cat([y, y.sigmoid() * 2, y.reshape(-1, 4)], dim=1)
@@ -77,7 +77,7 @@ class Recurrent(nn.Module):
         self.lstm = nn.LSTM(16, 8)
         self.linear = nn.Linear(8, 4)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return self.linear(self.lstm(x)[0])
 
 
@@ -123,7 +123,7 @@ def _trained(name: str) -> None:
         found["prepared"] = prepared.code
         torch.manual_seed(0)
         result = prepared(x)
-        out: Value = getattr(result, "logits", result)
+        out: AnyValue = getattr(result, "logits", result)
         loss = out.square().mean()
         loss.backward()
         found["loss"] = loss
@@ -171,7 +171,7 @@ def _compare(found: Notes) -> None:
 def _equalize(found: Notes) -> None:
     """Weights of neighbours are scaled to one range."""
     model, x = _made("linears")
-    equal: Value = QConfigMapping()
+    equal: AnyValue = QConfigMapping()
     equal.set_global(default_equalization_qconfig)
     mapping = get_default_qconfig_mapping("x86")
     prepared = quantize_fx.prepare_fx(
@@ -186,7 +186,7 @@ def _report(found: Notes) -> None:
     model, x = _made("convolutions")
     mapping = get_default_qconfig_mapping("x86")
     prepared = quantize_fx.prepare_fx(model, mapping, (x,))
-    detector: Value = DynamicStaticDetector
+    detector: AnyValue = DynamicStaticDetector
     detectors = {PerChannelDetector(), detector()}
     report = ModelReport(prepared, detectors)
     watched = report.prepare_detailed_calibration()

@@ -6,7 +6,7 @@ from functools import partial
 
 import segmentation_models_pytorch as smp
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.zoos import trace_all
 
 PACKAGES = ("segmentation-models-pytorch", "torch")
@@ -17,7 +17,7 @@ Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus PAN UPerNet
 """.split()
 
 
-def _made(name: str, encoder: str) -> Value:
+def _made(name: str, encoder: str) -> AnyValue:
     """A model that does not look at the size of its input."""
     model = getattr(smp, name)(encoder, encoder_weights=None)
     model.requires_divisible_input_shape = False

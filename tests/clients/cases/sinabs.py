@@ -14,7 +14,7 @@ from sinabs import from_torch
 from torch import nn
 from torch.fx import GraphModule
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, module
 
 PACKAGES = ("nirtorch", "sinabs", "torch")
@@ -29,19 +29,19 @@ BACK: Final = dict.fromkeys(
 )
 
 
-def _spiking() -> Value:
+def _spiking() -> AnyValue:
     """A network with its activations made spiking."""
     net = nn.Sequential(
         *(nn.Conv2d(1, 4, 3), nn.ReLU(), sl.SumPool2d(2), nn.Flatten()),
         *(nn.Linear(36, 10), nn.ReLU()),
     )
-    made: Value = from_torch.from_model(
+    made: AnyValue = from_torch.from_model(
         net, input_shape=(1, 8, 8), batch_size=1
     )
     return made.spiking_model
 
 
-def _nodes(graph: Value) -> list[str]:
+def _nodes(graph: AnyValue) -> list[str]:
     """The nodes and edges of a NIR graph."""
     kinds = [f"{n}: {type(v).__name__}" for n, v in graph.nodes.items()]
     return sorted(kinds) + sorted(map(str, graph.edges))

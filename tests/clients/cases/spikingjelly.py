@@ -7,7 +7,7 @@ from spikingjelly.activation_based import ann2snn
 from torch import nn
 from torch.fx import GraphModule
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, module
 
 PACKAGES = ("spikingjelly", "torch")
@@ -22,7 +22,7 @@ class Small(nn.Module):
         self.relu, self.pool = nn.ReLU(), nn.AvgPool2d(2)
         self.head, self.last = nn.Linear(4 * 9, 10), nn.ReLU()
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of ten classes."""
         y = self.pool(self.relu(self.norm(self.conv(x))))
         return self.last(self.head(y.flatten(1)))

@@ -10,7 +10,7 @@ import torch.fx
 from torch import nn
 from torchvision import models
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch", "torchvision")
@@ -29,11 +29,11 @@ RELUS: Final = (
 )
 
 
-def _edited(gm: Value) -> Value:
+def _edited(gm: AnyValue) -> AnyValue:
     """The graph with each relu written as a clamp, run node by node once."""
     if not isinstance(gm, torch.fx.GraphModule):
         return gm  # as libraries do: nothing would be edited, and none told
-    graph: Value = torch.fx.Graph()
+    graph: AnyValue = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     for node in list(graph.nodes):
         if isinstance(node, torch.fx.Node) and node.target in RELUS:
@@ -48,7 +48,7 @@ def _edited(gm: Value) -> Value:
 def _train(found: Notes, make: Callable[[], nn.Module]) -> None:
     """One step of training, compiled; the loss is also eager's."""
 
-    def backend(gm: Value, _: Value) -> Value:
+    def backend(gm: AnyValue, _: AnyValue) -> AnyValue:
         edited = _edited(gm)
         found["graph"] = edited.graph
         found["code"] = edited.code
@@ -62,7 +62,7 @@ def _train(found: Notes, make: Callable[[], nn.Module]) -> None:
         step = torch.compile(model, backend=backend) if compiled else model
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
         x, target = torch.rand(2, 3, 32, 32), torch.tensor([1, 2])
-        loss: Value = nn.functional.cross_entropy(step(x), target)
+        loss: AnyValue = nn.functional.cross_entropy(step(x), target)
         loss.backward()
         optimizer.step()
         losses.append(loss)

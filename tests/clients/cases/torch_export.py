@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torchvision import models
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case, library, module, to_ours, to_torch
 
 PACKAGES = ("torch", "torchvision")
@@ -41,7 +41,7 @@ def _put_back(found: Notes, model: nn.Module, x: torch.Tensor) -> None:
     gm.graph.lint()
     gm.recompile()
     back = to_torch(gm)
-    edited: Value = torch.export.ExportedProgram(
+    edited: AnyValue = torch.export.ExportedProgram(
         back,
         back.graph,
         program.graph_signature,

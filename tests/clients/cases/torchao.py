@@ -16,14 +16,14 @@ from torchao.quantization.pt2e.quantize_pt2e import (
 from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
 from docs.examples import quantise_torchao
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, module, to_ours
 from tests.clients.small import Small
 
 PACKAGES = ("torch", "torchao")
 
 
-def _quantised(training: bool) -> Value:
+def _quantised(training: bool) -> AnyValue:
     """An exported network, prepared, run and converted."""
     x = torch.rand(2, 3, 8, 8)
     model = Small().train(training)

@@ -14,7 +14,7 @@ from torchao.prototype.sparsity.pruner import (
     SaliencyPruner,
 )
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case, module
 
 PACKAGES = ("torch", "torchao")
@@ -28,7 +28,7 @@ class Recurrent(nn.Module):
         self.lstm, self.norm = nn.LSTM(4, 8), nn.LayerNorm(8)
         self.head = nn.Linear(8, 2)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The scores of two classes, at each time."""
         y, _ = self.lstm(x)
         return self.head(self.norm(y))
@@ -48,7 +48,7 @@ def _pictures() -> nn.Module:
 
 
 Case: TypeAlias = tuple[
-    str, Callable[[], nn.Module], tuple[int, ...], Value, list[str]
+    str, Callable[[], nn.Module], tuple[int, ...], AnyValue, list[str]
 ]
 
 CASES: Final[list[Case]] = [

@@ -12,7 +12,7 @@ from torchrec.fx import symbolic_trace
 from torchrec.models import deepfm, dlrm
 from torchrec.modules import crossnet, mlp
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case
 
 PACKAGES = ("fbgemm-gpu-cpu", "torch", "torchrec")
@@ -20,7 +20,7 @@ PACKAGES = ("fbgemm-gpu-cpu", "torch", "torchrec")
 FEATURES: Final = ("clicks", "views")
 
 
-def _configured(config: Value) -> list[Value]:
+def _configured(config: AnyValue) -> list[AnyValue]:
     """A table for each feature."""
     return [
         config(
@@ -33,21 +33,21 @@ def _configured(config: Value) -> list[Value]:
     ]
 
 
-def _tables(weighted: bool = False) -> Value:
+def _tables(weighted: bool = False) -> AnyValue:
     """What looks features up and adds them."""
     return torchrec.EmbeddingBagCollection(
         is_weighted=weighted, tables=_configured(torchrec.EmbeddingBagConfig)
     )
 
 
-def _sequences() -> Value:
+def _sequences() -> AnyValue:
     """The same for sequences."""
     return torchrec.EmbeddingCollection(
         tables=_configured(torchrec.EmbeddingConfig)
     )
 
 
-def _sparse(weighted: bool = False) -> Value:
+def _sparse(weighted: bool = False) -> AnyValue:
     """Two examples, of which each feature has as many values as it likes."""
     return torchrec.KeyedJaggedTensor.from_lengths_sync(
         keys=[*FEATURES],
@@ -57,14 +57,14 @@ def _sparse(weighted: bool = False) -> Value:
     )
 
 
-def _values(found: Value) -> Value:
+def _values(found: AnyValue) -> AnyValue:
     """What can be compared of a result."""
     if isinstance(found, dict):
         return {name: each.values() for name, each in found.items()}
     return found if isinstance(found, torch.Tensor) else found.values()
 
 
-def _traced(found: Notes, model: nn.Module, *inputs: Value) -> None:
+def _traced(found: Notes, model: nn.Module, *inputs: AnyValue) -> None:
     """Trace a model as torchrec does, and run what comes out."""
     gm = symbolic_trace(model.eval())
     assert isinstance(gm, GraphModule)

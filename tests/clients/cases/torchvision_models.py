@@ -7,21 +7,21 @@ import torch.fx
 from torchvision.models import feature_extraction as features
 
 import fx
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.cases.vision import MODELS, inputs_for, make
 from tests.clients.record import UNDER_FX, Notes, case, module
 
 PACKAGES = ("torchvision",)
 
 
-def sizes(extractor: Value) -> list[int]:
+def sizes(extractor: AnyValue) -> list[int]:
     """How much an extractor has: modules, nodes in evaluation, in training."""
     graphs = extractor.eval_graph, extractor.train_graph
     modules = sum(1 for _ in extractor.modules())
     return [modules, *(len(graph.nodes) for graph in graphs)]
 
 
-def compare_rules(model: Value, wanted: list[str], found: Notes) -> None:
+def compare_rules(model: AnyValue, wanted: list[str], found: Notes) -> None:
     """Note what stays by torch.fx's rule, and under fx by its own, too."""
     found["sizes"] = sizes(features.create_feature_extractor(model, wanted))
     if UNDER_FX:
@@ -30,7 +30,7 @@ def compare_rules(model: Value, wanted: list[str], found: Notes) -> None:
         found["fx alone"] = sizes(extractor)
 
 
-def extract(model: Value, x: torch.Tensor, found: Notes) -> None:
+def extract(model: AnyValue, x: torch.Tensor, found: Notes) -> None:
     """Extract two inner values of a model, in evaluation and in training."""
     train, evaluate = features.get_graph_node_names(model)
     found["names"] = "\n".join([*train, "", *evaluate])

@@ -8,12 +8,12 @@ import torch
 import transformers
 from transformers.utils import fx as transformers_fx
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import case
 
 PACKAGES = ("transformers",)
 
-SMALL: Final[dict[str, Value]] = {
+SMALL: Final[dict[str, AnyValue]] = {
     "hidden_size": 16,
     "intermediate_size": 32,
     "num_hidden_layers": 2,
@@ -21,7 +21,7 @@ SMALL: Final[dict[str, Value]] = {
     "vocab_size": 50,
     "attn_implementation": "eager",
 }
-MODELS: Final[dict[str, tuple[str, dict[str, Value]]]] = {
+MODELS: Final[dict[str, tuple[str, dict[str, AnyValue]]]] = {
     "BertForSequenceClassification": ("BertConfig", SMALL),
     "BertForMaskedLM": ("BertConfig", SMALL),
     "RobertaForTokenClassification": ("RobertaConfig", SMALL),
@@ -69,7 +69,7 @@ MODELS: Final[dict[str, tuple[str, dict[str, Value]]]] = {
 }
 
 
-def _inputs(model: Value) -> dict[str, torch.Tensor]:
+def _inputs(model: AnyValue) -> dict[str, torch.Tensor]:
     """What a model takes: tokens, or a picture."""
     if model.main_input_name == "pixel_values":
         return {"pixel_values": torch.rand(1, 3, 32, 32)}

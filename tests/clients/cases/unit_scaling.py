@@ -11,7 +11,7 @@ from torch import nn
 from torch.fx import Graph
 from unit_scaling import transforms, utils
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch", "unit-scaling")
@@ -20,24 +20,24 @@ PACKAGES = ("torch", "unit-scaling")
 class Small(nn.Module):
     """Two linear layers with a norm between them, and a residual."""
 
-    def __init__(self, layers: Value = nn) -> None:
+    def __init__(self, layers: AnyValue = nn) -> None:
         super().__init__()
         self.first, self.norm = layers.Linear(8, 8), layers.LayerNorm(8)
         self.last = layers.Linear(8, 4)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         """The sum of the last layer's results."""
         y = nn.functional.gelu(self.norm(self.first(x))) + x
         return self.last(y).sum()
 
 
-def _analysed(model: Value, found: Notes) -> None:
+def _analysed(model: AnyValue, found: Notes) -> None:
     """Note the code of a trace with the scales of each value."""
     x = torch.rand(4, 8, requires_grad=True)
     found["code"] = utils.analyse_module(model, x, syntax_highlight=False)
 
 
-def _transformed(change: Callable[[Value], Value], found: Notes) -> None:
+def _transformed(change: Callable[[AnyValue], AnyValue], found: Notes) -> None:
     """Note what a changed network computes, and its gradients."""
     model = change(Small())
     x = torch.rand(4, 8, requires_grad=True)
@@ -46,7 +46,7 @@ def _transformed(change: Callable[[Value], Value], found: Notes) -> None:
     found["gradients"] = [x.grad, *(each.grad for each in model.parameters())]
 
 
-def _tracked(change: Callable[[Value], Value], found: Notes) -> None:
+def _tracked(change: Callable[[AnyValue], AnyValue], found: Notes) -> None:
     """Note the graph that has the scales, and those of its large values."""
     model = transforms.track_scales(change(Small()))
     model(torch.rand(4, 8)).backward()

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 from torchvision import models
 
-from fx.use_def.values import Value
+from fx.use_def.values import AnyValue
 
 MODELS: Final[tuple[str, ...]] = tuple(models.list_models(module=models))
 _FIXED: Final = ("vit_", "maxvit_", "inception_", "googlenet")
 """Models that take pictures of one size, or of a large one at least."""
 
 
-def _fill(tensor: torch.Tensor, *_: Value, **__: Value) -> torch.Tensor:
+def _fill(tensor: torch.Tensor, *_: AnyValue, **__: AnyValue) -> torch.Tensor:
     """What initialises weights here: quicker than truncated normals."""
     with torch.no_grad():
         return tensor.uniform_(-0.05, 0.05)
@@ -27,7 +27,7 @@ def make(name: str) -> nn.Module:
     kept = nn.init.trunc_normal_, nn.init.normal_
     nn.init.trunc_normal_ = nn.init.normal_ = _fill
     try:
-        model: Value = models.get_model(name, weights=None)
+        model: AnyValue = models.get_model(name, weights=None)
     finally:
         nn.init.trunc_normal_, nn.init.normal_ = kept
     made: nn.Module = model.eval()

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, no_type_check
 import torch
 from torch import nn
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 """A class or value of the library under test, or of a module made here."""
 
 
@@ -77,39 +77,39 @@ class Root(nn.Module):
                 setattr(self, name, part)
 
 
-def module(lib: Value, name: str) -> Value:
+def module(lib: AnyValue, name: str) -> AnyValue:
     """A module of one of the libraries, by its name inside of it."""
     return importlib.import_module(f"{lib.__name__}.{name}")
 
 
-def passes(lib: Value, name: str) -> Value:
+def passes(lib: AnyValue, name: str) -> AnyValue:
     """A module of passes of one of the libraries."""
     return module(lib, f"passes.{name}")
 
 
-def subclass(base: Value, **members: object) -> Value:
+def subclass(base: AnyValue, **members: object) -> AnyValue:
     """A subclass of `base`, a class of either library, with `members`."""
     return type("Custom", (base,), dict(members))
 
 
-def trace_with(lib: Value, root: object, **members: object) -> Value:
+def trace_with(lib: AnyValue, root: object, **members: object) -> AnyValue:
     """The Graph of `root` by a Tracer subclass with `members`."""
     return subclass(lib.Tracer, **members)().trace(root)
 
 
-def proxy(lib: Value, name: str = "x") -> Value:
+def proxy(lib: AnyValue, name: str = "x") -> AnyValue:
     """A Proxy of a new placeholder in a new Graph, outside any trace."""
     return lib.Proxy(lib.Graph().placeholder(name))
 
 
-def proxies(lib: Value, *names: str) -> list[Value]:
+def proxies(lib: AnyValue, *names: str) -> list[AnyValue]:
     """Proxies of new placeholders in one new Graph, with one tracer."""
     graph = lib.Graph()
     tracer = lib.proxy.GraphAppendingTracer(graph)
     return [lib.Proxy(graph.placeholder(name), tracer) for name in names]
 
 
-def node_line(node: Value) -> str:
+def node_line(node: AnyValue) -> str:
     """'op target args kwargs' of a Node, the same in both libraries."""
     target = node.target
     if not isinstance(target, str):
@@ -117,12 +117,12 @@ def node_line(node: Value) -> str:
     return f"{node.op} {target} {node.args} {dict(node.kwargs)}"
 
 
-def lines(graph: Value) -> list[str]:
+def lines(graph: AnyValue) -> list[str]:
     """A line for every Node of `graph`, with its name."""
     return [f"{node.name}: {node_line(node)}" for node in graph.nodes]
 
 
-def new_nodes(graph: Value, act: Callable[[], object]) -> list[str]:
+def new_nodes(graph: AnyValue, act: Callable[[], object]) -> list[str]:
     """The lines of the Nodes that `act` adds to `graph`."""
     before = set(graph.nodes)
     act()
@@ -132,7 +132,7 @@ def new_nodes(graph: Value, act: Callable[[], object]) -> list[str]:
 @contextlib.contextmanager
 def module_of(
     source: str, *, name: str = "user_code", **names: object
-) -> Iterator[Value]:
+) -> Iterator[AnyValue]:
     """A Python module made of `source`, importable while inside.
 
     Args:

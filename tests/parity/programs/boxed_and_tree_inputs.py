@@ -17,11 +17,11 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import Overview, Value, lines, subclass
+from tests.parity.programs._subjects import AnyValue, Overview, lines, subclass
 from tests.parity.programs.saving import folder_of
 
 
-def private(lib: Lib, name: str) -> Value:
+def private(lib: Lib, name: str) -> AnyValue:
     """What torch.fx.graph calls `name`, wherever fx keeps it."""
     for home in ("graph", "codegen.nested", "use_def.contracts"):
         with contextlib.suppress(ModuleNotFoundError, AttributeError):
@@ -30,7 +30,7 @@ def private(lib: Lib, name: str) -> Value:
     return private(lib, name.removeprefix("_"))
 
 
-def two_inputs(lib: Lib) -> Value:
+def two_inputs(lib: Lib) -> AnyValue:
     """A GraphModule of two inputs."""
     return lib.symbolic_trace(lambda a, b: torch.relu(a) - b)
 
@@ -93,7 +93,7 @@ def comments_on_inputs_and_outputs(lib: Lib) -> Seen:
 
 @program(claims=("codegen-object", "codegen-output-return"))
 def a_custom_return_sees_variables_not_names(lib: Lib) -> Seen:
-    def generate_output(self: Value, output_args: Value) -> str:
+    def generate_output(self: AnyValue, output_args: AnyValue) -> str:
         return f"return [{output_args!r}]"
 
     g = lib.Graph()

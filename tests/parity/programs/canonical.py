@@ -10,24 +10,24 @@ import torch
 
 from tests.parity.harness import Lib, Seen, error, names, program
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
-def canonicalize(lib: Lib) -> Value:
+def canonicalize(lib: Lib) -> AnyValue:
     """The module of one of the libraries."""
     return import_module(f"{lib.__name__}.passes.canonicalize")
 
 
-def is_safe(node: Value) -> bool:
+def is_safe(node: AnyValue) -> bool:
     """Whether a node writes nothing, by its name."""
     return not (node.op == "call_method" and node.target.endswith("_"))
 
 
-def one_form(lib: Lib, graph: Value, **options: Value) -> Seen:
+def one_form(lib: Lib, graph: AnyValue, **options: AnyValue) -> Seen:
     """A graph in its one form; inputs stay in their order."""
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
 
-    def key(node: Value, places: dict[Value, int]) -> Value:
+    def key(node: AnyValue, places: dict[AnyValue, int]) -> AnyValue:
         if node.op == "placeholder":
             return 0, inputs.index(node)
         return canonicalize(lib)._canonical_node_key(node, places)
@@ -39,11 +39,11 @@ def one_form(lib: Lib, graph: Value, **options: Value) -> Seen:
 
 @program(newest=True)
 def two_orders_of_one_program(lib: Lib) -> Seen:
-    def one(x: Value, y: Value) -> Value:
+    def one(x: AnyValue, y: AnyValue) -> AnyValue:
         a, b = torch.sin(x), torch.cos(y)
         return a * b - torch.cos(x)
 
-    def other(x: Value, y: Value) -> Value:
+    def other(x: AnyValue, y: AnyValue) -> AnyValue:
         c = torch.cos(x)
         b, a = torch.cos(y), torch.sin(x)
         return a * b - c
@@ -54,7 +54,7 @@ def two_orders_of_one_program(lib: Lib) -> Seen:
 
 @program(newest=True)
 def calls_stay_around_those_that_must_not_move(lib: Lib) -> Seen:
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         z = torch.tan(x)
         b = torch.neg(x)
         x.add_(b)
@@ -78,7 +78,7 @@ def attributes_are_fetched_late(lib: Lib) -> Seen:
 
 @program(newest=True)
 def items_behind_what_they_are_of(lib: Lib) -> Seen:
-    def graph() -> Value:
+    def graph() -> AnyValue:
         g = lib.Graph()
         x = g.placeholder("x")
         parts = g.call_function(torch.split, (x, 1))

@@ -17,30 +17,30 @@ from torch.nn import functional as F
 
 from tests.parity.harness import Lib, Made, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Overview,
     Root,
-    Value,
     lines,
     module_of,
 )
 
 
-def body(gm: Value) -> list[str]:
+def body(gm: AnyValue) -> list[str]:
     """The statements of generated code, after the def line."""
     code = gm.code.splitlines()
     start = next(i for i, line in enumerate(code) if line.startswith("def "))
     return [line.strip() for line in code[start + 1 :] if line.strip()]
 
 
-def statements(lib: Lib, *calls: tuple[Value, ...]) -> list[str]:
+def statements(lib: Lib, *calls: tuple[AnyValue, ...]) -> list[str]:
     """The statements of calls (target, args, kwargs) on two inputs."""
     g = lib.Graph()
     x, y = g.placeholder("x"), g.placeholder("y")
     named = {"x": x, "y": y}
 
-    def put_in(value: Value) -> Value:
+    def put_in(value: AnyValue) -> AnyValue:
         if value == "new":
             return g.call_method("clone", (x,))
         return named.get(value, value) if isinstance(value, str) else value
@@ -53,7 +53,7 @@ def statements(lib: Lib, *calls: tuple[Value, ...]) -> list[str]:
     return body(lib.GraphModule({}, g))[:-1]
 
 
-def double(x: Value) -> Value:
+def double(x: AnyValue) -> AnyValue:
     """A function of the user's."""
     return x * 2
 
@@ -62,7 +62,7 @@ class Doubler:
     """A class with a method to call."""
 
     @staticmethod
-    def double(x: Value) -> Value:
+    def double(x: AnyValue) -> AnyValue:
         return x * 2
 
 
@@ -338,7 +338,7 @@ def functions_of_one_name_are_told_apart(lib: Lib) -> Seen:
 
 @program(claims=("codegen-function-names",))
 def named_lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
-    def local(x: Value) -> Value:
+    def local(x: AnyValue) -> AnyValue:
         return x - 1
 
     named = lambda v: v * 10  # noqa: E731
@@ -385,7 +385,7 @@ def getattr_is_written_with_a_dot_when_it_can_be(lib: Lib) -> Seen:
 
 @program(claims=("codegen-output-return",))
 def output_is_the_return_statement(lib: Lib) -> Seen:
-    outputs: list[Value] = [
+    outputs: list[AnyValue] = [
         lambda x, add: (add, [x, 1]),
         lambda x, add: add,
         lambda x, add: None,
@@ -438,14 +438,14 @@ def a_value_lives_until_its_last_reader(lib: Lib) -> Seen:
 
 @program(claims=("codegen-memory-released",))
 def a_dead_value_is_freed_while_forward_still_runs(lib: Lib) -> Seen:
-    watched: list[weakref.ref[Value]] = []
+    watched: list[weakref.ref[AnyValue]] = []
     alive: list[bool] = []
 
-    def watch(x: Value) -> Value:
+    def watch(x: AnyValue) -> AnyValue:
         watched.append(weakref.ref(x))
         return x
 
-    def look(x: Value) -> Value:
+    def look(x: AnyValue) -> AnyValue:
         gc.collect()
         alive.append(watched[0]() is not None)
         return x

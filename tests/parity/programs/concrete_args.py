@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, no_type_check
 import torch
 
 from tests.parity.harness import Lib, Made, Seen, error, program, show
-from tests.parity.programs._subjects import Root, Value, lines
+from tests.parity.programs._subjects import AnyValue, Root, lines
 
 
 class Point(NamedTuple):
@@ -319,7 +319,7 @@ def annotated_parameters_that_are_taken_apart(lib: Lib) -> Seen:
     ours=["TypeError", "no error"],
 )
 def a_misspelt_key_of_concrete_args(lib: Lib) -> Seen:
-    def trace(args: Value) -> str:
+    def trace(args: AnyValue) -> str:
         raised = error(lambda: lib.symbolic_trace(by_flag, concrete_args=args))
         return raised.partition(":")[0]
 
@@ -330,7 +330,9 @@ def a_misspelt_key_of_concrete_args(lib: Lib) -> Seen:
 def the_rest_may_be_named_and_stays_an_input(lib: Lib) -> Seen:
     """Transformers fixes every parameter that has a default, and `kwargs`."""
 
-    def f(x: Value, flag: bool = False, *rest: Value, **kwargs: Value) -> Value:
+    def f(
+        x: AnyValue, flag: bool = False, *rest: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
         return x + 1 if flag else x
 
     given = {"flag": True, "rest": (), "kwargs": inspect.Parameter.empty}

@@ -13,8 +13,8 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Root,
-    Value,
     lines,
     proxies,
     proxy,
@@ -166,10 +166,10 @@ def slices_and_ranges_are_rebuilt(lib: Lib) -> Seen:
 @program(claims=("create-arg-fx-create-arg-protocol",))
 def an_object_may_convert_itself(lib: Lib) -> Seen:
     class Scaled:
-        def __init__(self, value: Value, factor: int) -> None:
+        def __init__(self, value: AnyValue, factor: int) -> None:
             self.value, self.factor = value, factor
 
-        def __fx_create_arg__(self, tracer: Value) -> Value:
+        def __fx_create_arg__(self, tracer: AnyValue) -> AnyValue:
             value = tracer.create_arg(self.value)
             args = (value, self.factor)
             return tracer.create_node("call_function", torch.mul, args, {})
@@ -238,7 +238,7 @@ def operator_objects_pass_through_unchanged(lib: Lib) -> Seen:
 
 @program(claims=("create-arg-unsupported",))
 def any_other_value_is_refused(lib: Lib) -> Seen:
-    def generate() -> Value:
+    def generate() -> AnyValue:
         yield 1
 
     t = lib.proxy.GraphAppendingTracer(lib.Graph())
@@ -335,7 +335,7 @@ def numbered_constants_avoid_names_that_are_taken(lib: Lib) -> Seen:
 
 @program(claims=("create-arg-overridable",))
 def create_arg_can_accept_further_types(lib: Lib) -> Seen:
-    def create_arg(self: Value, a: object) -> Value:
+    def create_arg(self: AnyValue, a: object) -> AnyValue:
         if isinstance(a, set):
             return lib.Tracer.create_arg(self, sorted(a))
         return lib.Tracer.create_arg(self, a)
@@ -433,11 +433,11 @@ def numpy_scalars_that_are_floats_pass_through(lib: Lib) -> Seen:
 
 @program(differs="numpy-numbers", ours=["no error", 3.0, 3.0, False, 2.0])
 def numpy_numbers_beside_a_proxy(lib: Lib) -> Seen:
-    def forward(x: Value) -> Value:
+    def forward(x: AnyValue) -> AnyValue:
         less = np.float64(2) < x
         return np.float64(3) * x, x + np.float32(2), less, np.int64(3) - x
 
-    traced: list[Value] = []
+    traced: list[AnyValue] = []
     said = error(lambda: traced.append(lib.symbolic_trace(forward)), chars=0)
     return [said, *(y.item() for gm in traced for y in gm(torch.ones(1)))]
 

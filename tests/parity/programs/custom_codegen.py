@@ -10,26 +10,26 @@ import torch
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Overview,
-    Value,
     subclass,
     without_wraps,
 )
 
 
-def list_codegen(lib: Lib) -> Value:
+def list_codegen(lib: Lib) -> AnyValue:
     """A code generator whose forward takes its inputs as one list."""
 
-    def gen_fn_def(self: Value, free_vars: list[str], returns: str) -> str:
+    def gen_fn_def(self: AnyValue, free_vars: list[str], returns: str) -> str:
         return f"""
 def forward(self, args_list: List[torch.Tensor]){returns}:
     {", ".join(free_vars)}, = args_list"""
 
-    def additional_globals(self: Value) -> list[tuple[str, object]]:
+    def additional_globals(self: AnyValue) -> list[tuple[str, object]]:
         return [("List", typing.List)]  # noqa: UP006
 
-    def process_inputs(self: Value, *inputs: Value) -> Value:
+    def process_inputs(self: AnyValue, *inputs: AnyValue) -> AnyValue:
         assert len(inputs) == 1
         return inputs[0]
 
@@ -49,7 +49,7 @@ def a_graph_owns_a_code_generator(lib: Lib) -> Seen:
     default = g.python_code("self").src
     asked: list[object] = []
 
-    def gen_fn_def(self: Value, free_vars: list[str], returns: str) -> str:
+    def gen_fn_def(self: AnyValue, free_vars: list[str], returns: str) -> str:
         asked.append((list(free_vars), returns))
         said = lib.CodeGen.gen_fn_def(self, free_vars, returns)
         asked.append((said, list(free_vars)))
@@ -116,10 +116,10 @@ def a_custom_code_generator_survives_copies(lib: Lib) -> Seen:
 
 @program(claims=("codegen-object", "codegen-output-return"))
 def a_return_statement_of_its_own(lib: Lib) -> Seen:
-    def generate_output(self: Value, output_args: Value) -> str:
+    def generate_output(self: AnyValue, output_args: AnyValue) -> str:
         return f"return {{'result': {output_args!r}}}"
 
-    def process_outputs(self: Value, outputs: Value) -> Value:
+    def process_outputs(self: AnyValue, outputs: AnyValue) -> AnyValue:
         return {"result": outputs}
 
     own = subclass(
@@ -135,10 +135,10 @@ def a_return_statement_of_its_own(lib: Lib) -> Seen:
 
 @program(claims=("codegen-object",))
 def names_added_to_the_globals(lib: Lib) -> Seen:
-    def generate_output(self: Value, output_args: Value) -> str:
+    def generate_output(self: AnyValue, output_args: AnyValue) -> str:
         return f"return finish({output_args!r})"
 
-    def additional_globals(self: Value) -> list[tuple[str, object]]:
+    def additional_globals(self: AnyValue) -> list[tuple[str, object]]:
         return [("finish", lambda out: out * 100), ("torch_also", torch)]
 
     own = subclass(
@@ -175,7 +175,7 @@ def a_transformer_of_the_generated_lines_stays(lib: Lib) -> Seen:
     def insert(body: list[str]) -> list[str]:
         return ["x = x + 10\n", *body]
 
-    def make(current: Value) -> Value:
+    def make(current: AnyValue) -> AnyValue:
         seen.append(current)
         return insert
 
@@ -191,8 +191,8 @@ def a_transformer_of_the_generated_lines_stays(lib: Lib) -> Seen:
 def transformers_can_be_chained(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: x * 2)
 
-    def adding(line: str) -> Value:
-        def make(current: Value) -> Value:
+    def adding(line: str) -> AnyValue:
+        def make(current: AnyValue) -> AnyValue:
             def change(body: list[str]) -> list[str]:
                 return [line, *(current(body) if current else body)]
 
@@ -211,7 +211,7 @@ def a_transformer_for_the_time_of_a_block(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: x * 2)
     plain = gm.code
 
-    def make(current: Value) -> Value:
+    def make(current: AnyValue) -> AnyValue:
         return lambda body: ["x = 0\n", *body]
 
     with gm.graph.on_generate_code(make):

@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 class Parts(nn.Module):
@@ -29,13 +29,13 @@ class Parts(nn.Module):
         return {"z": z.view([-1] + [1] * 9)}, torch.relu(y), [*range(12)]
 
 
-def drawer(lib: Lib) -> Value:
+def drawer(lib: Lib) -> AnyValue:
     """The class that draws."""
     module = f"{lib.__name__}.passes.graph_drawer"
     return importlib.import_module(module).FxGraphDrawer
 
 
-def drawn(lib: Lib, root: Value, **options: Value) -> str:
+def drawn(lib: Lib, root: AnyValue, **options: AnyValue) -> str:
     """A traced program as dot text, without the tensors of its modules."""
     gm = lib.symbolic_trace(root)
     options = {"ignore_parameters_and_buffers": True, **options}
@@ -61,8 +61,8 @@ def a_drawing_with_all_arguments(lib: Lib) -> Seen:
 
 @program()
 def a_drawing_with_shapes_and_lines(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        y: Value = torch.relu(x)
+    def f(x: AnyValue) -> AnyValue:
+        y: AnyValue = torch.relu(x)
         return y.split(1)
 
     gm = lib.symbolic_trace(f)
@@ -77,7 +77,7 @@ def a_drawing_with_shapes_and_lines(lib: Lib) -> Seen:
 
 @program()
 def a_drawing_of_a_quantized_tensor(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         whole = torch.quantize_per_tensor(x, 0.5, 3, torch.qint8)
         zeros = torch.zeros(2, dtype=torch.int64)
         each = torch.quantize_per_channel(
@@ -98,11 +98,11 @@ def drawings_of_called_graph_modules(lib: Lib) -> Seen:
             super().__init__()
             self.inner = lib.symbolic_trace(nn.ReLU())
 
-        def forward(self, x: Value) -> Value:
+        def forward(self, x: AnyValue) -> AnyValue:
             return self.inner(x)
 
     class Leafy(lib.Tracer):  # type: ignore[misc]
-        def is_leaf_module(self, m: Value, qualname: str) -> bool:
+        def is_leaf_module(self, m: AnyValue, qualname: str) -> bool:
             return True
 
     root = Outer()
@@ -128,7 +128,7 @@ def a_buffer_in_a_drawing(lib: Lib) -> Seen:
 
 @program(differs="drawer-names", ours=['"graph"', '"edge"', '"node"'])
 def a_node_with_a_name_of_dot(lib: Lib) -> Seen:
-    def f(graph: Value, edge: Value, node: Value) -> Value:
+    def f(graph: AnyValue, edge: AnyValue, node: AnyValue) -> AnyValue:
         return graph, edge, node
 
     dot = drawer(lib)(lib.symbolic_trace(f), "g").get_dot_graph()

@@ -13,10 +13,10 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
-def experimental(lib: Lib, name: str) -> Value:
+def experimental(lib: Lib, name: str) -> AnyValue:
     """A module of one of the libraries."""
     return import_module(f"{lib.__name__}.experimental.{name}")
 
@@ -26,9 +26,9 @@ class Layers(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv: Value
-        self.norm: Value
-        self.flat: Value
+        self.conv: AnyValue
+        self.norm: AnyValue
+        self.flat: AnyValue
         self.w = nn.Parameter(torch.ones(2), requires_grad=False)
         self.linear = nn.Linear(2, 2)
         self.conv = nn.Conv2d(1, 2, 1)
@@ -42,12 +42,12 @@ class Layers(nn.Module):
         self.eval()
 
 
-def layers(forward: Callable[..., Value]) -> Value:
+def layers(forward: Callable[..., AnyValue]) -> AnyValue:
     """Layers with this forward."""
     return type("Model", (Layers,), {"forward": forward})()
 
 
-def folded(lib: Lib, forward: Callable[..., Value]) -> Value:
+def folded(lib: Lib, forward: Callable[..., AnyValue]) -> AnyValue:
     """A model with its constants folded."""
     made = layers(forward)
     with warnings.catch_warnings():
@@ -58,7 +58,7 @@ def folded(lib: Lib, forward: Callable[..., Value]) -> Value:
 X = torch.zeros(2)
 
 
-def note(x: Value) -> Value:
+def note(x: AnyValue) -> AnyValue:
     """A function of the user's, which may do anything."""
     return x
 
@@ -71,7 +71,7 @@ def calls_that_are_said_to_have_an_effect(lib: Lib) -> Seen:
         torch.neg(x)
         return x - (self.w + 1)
 
-    def is_impure(node: Value) -> bool:
+    def is_impure(node: AnyValue) -> bool:
         return node.target is torch.relu or node.is_impure()
 
     split = experimental(lib, "const_fold").split_const_subgraphs
@@ -168,7 +168,7 @@ def one_image() -> torch.Tensor:
     return torch.ones(1, 1, 1, 1)
 
 
-def outcome(run: Callable[[], Value]) -> Seen:
+def outcome(run: Callable[[], AnyValue]) -> Seen:
     """The numbers that a call returns, rounded, or its error."""
     try:
         return [round(each, 2) for each in run().flatten().tolist()]
@@ -178,7 +178,7 @@ def outcome(run: Callable[[], Value]) -> Seen:
 
 @program(differs="fuse-shared", ours=[-2.0, -2.0])
 def a_layer_before_two_norms(lib: Lib) -> Seen:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         return self.norm(self.conv(x)) + self.norm(self.conv(x - 1))
 
     model = layers(forward)
@@ -204,7 +204,7 @@ def a_hook_between_layer_and_norm(lib: Lib) -> Seen:
 
 @program(differs="fuse-written", ours=True)
 def a_weight_that_is_filled(lib: Lib) -> Seen:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         self.conv.weight.data.fill_(5)
         return self.norm(self.conv(x))
 
@@ -217,7 +217,7 @@ def a_weight_that_is_filled(lib: Lib) -> Seen:
 
 @program(differs="fuse-tied", ours=True)
 def a_weight_by_another_name(lib: Lib) -> Seen:
-    def forward(self: Value, x: Value) -> Value:
+    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
         self.w.data.fill_(5)
         return self.norm(self.conv(x))
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, no_type_check
 import torch
 
 from tests.parity.harness import Lib, Seen, program
-from tests.parity.programs._subjects import Value
+from tests.parity.programs._subjects import AnyValue
 
 Seeds: Any = []
 """What injected code would append to."""
@@ -53,12 +53,12 @@ class Injected:
         return f"__import__({path!r}, fromlist=['x']).Seeds.append('ran')"
 
 
-def identity(*args: Any, **kwargs: Any) -> Value:
+def identity(*args: Any, **kwargs: Any) -> AnyValue:
     """What it is given: the constants as the function received them."""
     return args[0] if args else kwargs["k"]
 
 
-def received(lib: Lib, value: Value) -> tuple[str, Value]:
+def received(lib: Lib, value: AnyValue) -> tuple[str, AnyValue]:
     """The argument's text in the code, and its value in the function."""
     g = lib.Graph()
     g.output(g.call_function(identity, (value,)))
@@ -69,7 +69,7 @@ def received(lib: Lib, value: Value) -> tuple[str, Value]:
 
 @program()
 def sizes_and_dict_subclasses_become_plain(lib: Lib) -> Seen:
-    values: list[Value] = [
+    values: list[AnyValue] = [
         torch.Size([2, 3]),
         collections.OrderedDict(a=1),
         collections.defaultdict(list, a=1),
@@ -129,13 +129,13 @@ def constants_met_while_tracing(lib: Lib) -> Seen:
 def the_repr_of_a_constant_is_not_code(lib: Lib) -> Seen:
     value = Injected()
 
-    def as_argument(g: Value) -> None:
+    def as_argument(g: AnyValue) -> None:
         g.output(g.call_function(identity, (value,)))
 
-    def as_default(g: Value) -> None:
+    def as_default(g: AnyValue) -> None:
         g.output(g.placeholder("x", default_value=value))
 
-    def as_output(g: Value) -> None:
+    def as_output(g: AnyValue) -> None:
         g.output(value)
 
     ran, kept = [], []
@@ -153,7 +153,7 @@ def the_repr_of_a_constant_is_not_code(lib: Lib) -> Seen:
     ours=["AttributeError", 3, complex(0, -1), True, 7],
 )
 def statements_that_python_would_not_parse_or_misread(lib: Lib) -> Seen:
-    def run(target: Value, *args: Value) -> object:
+    def run(target: AnyValue, *args: AnyValue) -> object:
         g = lib.Graph()
         x = g.placeholder("x")
         given = tuple(x if a == "x" else a for a in args)
@@ -180,7 +180,7 @@ def statements_that_python_would_not_parse_or_misread(lib: Lib) -> Seen:
     ours=[4, 0.25, -8.0, math.inf],
 )
 def powers_of_negative_numbers(lib: Lib) -> Seen:
-    def power(base: Value, exponent: float) -> object:
+    def power(base: AnyValue, exponent: float) -> object:
         @no_type_check
         def f(x):
             return base**x

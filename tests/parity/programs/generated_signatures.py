@@ -10,7 +10,7 @@ from typing import Any, no_type_check
 import torch
 
 from tests.parity.harness import Lib, Seen, error, program, show
-from tests.parity.programs._subjects import Value, lines, module_of
+from tests.parity.programs._subjects import AnyValue, lines, module_of
 
 ANNOTATED = """
 import typing, enum, collections.abc
@@ -46,7 +46,7 @@ def annotated(lib: Lib, annotation: str) -> list[object]:
         ]
 
 
-def def_line(gm: Value) -> str:
+def def_line(gm: AnyValue) -> str:
     """The line of the generated code that defines forward."""
     return str(re.findall("^def .*$", gm.code, re.MULTILINE)[0])
 
@@ -129,7 +129,7 @@ def annotate_gives_a_proxy_a_type(lib: Lib) -> Seen:
         n = annotate(3, int)
         return annotate(y.sum(), list[int]), n
 
-    def twice(x: Value) -> Value:
+    def twice(x: AnyValue) -> AnyValue:
         return annotate(annotate(x, int), str)
 
     gm = lib.symbolic_trace(f)
@@ -201,10 +201,10 @@ def a_signature_that_is_not_the_functions(lib: Lib) -> Seen:
 def a_tensor_as_default(lib: Lib) -> Seen:
     three = torch.full((1,), 3.0)
 
-    def f(x: Value, scale: Value = three) -> Value:
+    def f(x: AnyValue, scale: AnyValue = three) -> AnyValue:
         return x * scale
 
-    def traced() -> Value:
+    def traced() -> AnyValue:
         gm = lib.symbolic_trace(f)
         assert gm(2.0).tolist() == [6.0]
         return gm

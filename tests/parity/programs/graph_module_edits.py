@@ -10,10 +10,16 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
-from tests.parity.programs._subjects import Inner, Outer, Overview, Value, lines
+from tests.parity.programs._subjects import (
+    AnyValue,
+    Inner,
+    Outer,
+    Overview,
+    lines,
+)
 
 
-def modules_of(gm: Value) -> list[str]:
+def modules_of(gm: AnyValue) -> list[str]:
     """The dotted names of a module's submodules."""
     return [name for name, _ in gm.named_modules() if name]
 
@@ -79,11 +85,11 @@ def hooks_on_creating_and_erasing_nodes(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.relu(x))
     events: list[object] = []
 
-    def created(node: Value) -> None:
+    def created(node: AnyValue) -> None:
         there = any(n is node for n in gm.graph.nodes)
         events.append(("created", node.name, there, str(node.args)))
 
-    def erased(node: Value) -> None:
+    def erased(node: AnyValue) -> None:
         events.append(("erased", node.name, node._erased))
 
     gm._register_create_node_hook(created)
@@ -107,7 +113,7 @@ def a_hook_on_replacing_nodes(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x))
     events: list[tuple[str, str, str]] = []
 
-    def replaced(*, old: Value, new: str, user: Value) -> None:
+    def replaced(*, old: AnyValue, new: str, user: AnyValue) -> None:
         events.append((old.name, new, user.name))
 
     def fail() -> None:
@@ -129,9 +135,9 @@ def a_hook_on_replacing_nodes(lib: Lib) -> Seen:
 def hooks_come_along_in_deep_copies(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.relu(x))
     events: list[str] = []
-    copies: list[Value] = []
+    copies: list[AnyValue] = []
 
-    def created(node: Value) -> None:
+    def created(node: AnyValue) -> None:
         events.append(f"created {node.name}")
 
     gm._register_create_node_hook(created)
@@ -169,7 +175,7 @@ def a_deep_copy_shares_nothing(lib: Lib) -> Seen:
     ]
 
 
-def with_extras(lib: Lib) -> Value:
+def with_extras(lib: Lib) -> AnyValue:
     """A GraphModule with attributes that its graph does not refer to."""
     gm = lib.symbolic_trace(Outer())
     gm.extra = nn.Linear(2, 2)

@@ -17,11 +17,11 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Overview,
     Root,
-    Value,
     lines,
     subclass,
 )
@@ -32,7 +32,7 @@ def add_one(x):
     return torch.relu(x) + 1
 
 
-def stderr_of(act: Value) -> tuple[str, str]:
+def stderr_of(act: AnyValue) -> tuple[str, str]:
     """What `act` raises, and what it printed to stderr meanwhile."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
@@ -81,7 +81,7 @@ def the_order_of_events_in_a_trace(lib: Lib) -> Seen:
         events.append(("root runs", patched()))
         return x + 1
 
-    def python_code(self: Value, *args: Any, **kwargs: Any) -> Value:
+    def python_code(self: AnyValue, *args: Any, **kwargs: Any) -> AnyValue:
         owner = type(self.owning_module)
         events.append(("code is generated", patched()))
         events.append(("forward is set", "forward" in vars(owner)))
@@ -152,7 +152,7 @@ class Shadowed(nn.Module):
         self.add_module("linear", nn.Identity())
         self.act = nn.ReLU()
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         for child in self.children():
             x = child(x)
         return x
@@ -175,7 +175,7 @@ def a_child_that_an_attribute_of_the_instance_hides(lib: Lib) -> Seen:
 
 @program(claims=("recompile-key",))
 def every_compilation_has_a_key_of_its_own(lib: Lib) -> Seen:
-    def key(gm: Value) -> str:
+    def key(gm: AnyValue) -> str:
         return str(type(gm).forward.__code__.co_filename)
 
     def number(text: str) -> int:
@@ -236,7 +236,7 @@ def the_class_of_a_graph_module_wraps_its_calls(lib: Lib) -> Seen:
 
 @program(claims=("graphmodule-call-wrapped", "graphmodule-call-path"))
 def a_subclass_with_a_call_of_its_own(lib: Lib) -> Seen:
-    def tens(self: Value, *args: Any) -> Value:
+    def tens(self: AnyValue, *args: Any) -> AnyValue:
         return super(cls, self).__call__(*args) * 10
 
     graph = lib.Tracer().trace(add_one)
@@ -318,7 +318,7 @@ def every_graph_module_has_a_class_of_its_own(lib: Lib) -> Seen:
 
 @program(claims=("graphmodule-two-ways",))
 def editing_before_or_after_building_is_the_same(lib: Lib) -> Seen:
-    def edit(graph: Value) -> None:
+    def edit(graph: AnyValue) -> None:
         for node in graph.nodes:
             if node.target is operator.add:
                 with graph.inserting_after(node):
@@ -501,7 +501,7 @@ def a_readable_listing_of_nested_graph_modules(lib: Lib) -> Seen:
     ]
 
 
-BEFORE_ITS_GRAPH: Final[dict[str, Callable[[Value], Value]]] = {
+BEFORE_ITS_GRAPH: Final[dict[str, Callable[[AnyValue], AnyValue]]] = {
     "train": lambda gm: gm.train().training,
     "eval": lambda gm: gm.eval().linear.training,
     "state_dict": lambda gm: sorted(gm.state_dict()),
@@ -529,7 +529,7 @@ BEFORE_ITS_GRAPH: Final[dict[str, Callable[[Value], Value]]] = {
 
 @program()
 def what_can_be_asked_before_there_is_a_graph(lib: Lib) -> Seen:
-    base: Value = lib.GraphModule
+    base: AnyValue = lib.GraphModule
 
     class Extractor(base):  # type: ignore[misc]  # of either library
         def __init__(self) -> None:

@@ -10,8 +10,8 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Root,
-    Value,
     lines,
     module_of,
     trace_with,
@@ -119,7 +119,7 @@ def functions_of_other_libraries_need_wrap(lib: Lib) -> Seen:
     def pure(x):
         return [i * x for i in range(2)]
 
-    def trace(root: Value) -> str:
+    def trace(root: AnyValue) -> str:
         return error(lambda: lib.Tracer().trace(root), chars=40)
 
     return [

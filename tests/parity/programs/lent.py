@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, names, program, show
-from tests.parity.programs._subjects import Value, module
+from tests.parity.programs._subjects import AnyValue, module
 
 X = torch.linspace(-1, 1, 6).reshape(2, 3)
 
@@ -25,7 +25,7 @@ def mixed(x, y):  # type: ignore[no-untyped-def]
     return torch.neg(torch.sin(a)) * y
 
 
-def is_not_sin(_: object, node: Value) -> bool:
+def is_not_sin(_: object, node: AnyValue) -> bool:
     """What the back end has."""
     return node.target is not torch.sin
 
@@ -50,21 +50,21 @@ def a_splitter(lib: Lib) -> Seen:
 @program()
 def a_net_minimizer(lib: Lib) -> Seen:
     base = module(lib, "passes.net_min_base")
-    derived_from: Value = base._MinimizerBase
+    derived_from: AnyValue = base._MinimizerBase
 
     class Minimizer(derived_from):  # type: ignore[misc]
         def run_a(
-            self, mod: Value, inputs: Value, report_idx: int = -1
-        ) -> Value:
+            self, mod: AnyValue, inputs: AnyValue, report_idx: int = -1
+        ) -> AnyValue:
             return mod(*inputs)
 
         def run_b(
-            self, mod: Value, inputs: Value, report_idx: int = -1
-        ) -> Value:
+            self, mod: AnyValue, inputs: AnyValue, report_idx: int = -1
+        ) -> AnyValue:
             wrong = any(n.target is torch.sin for n in mod.graph.nodes)
             return mod(*inputs) + wrong
 
-    def close(a: Value, b: Value, _: object) -> tuple[float, bool]:
+    def close(a: AnyValue, b: AnyValue, _: object) -> tuple[float, bool]:
         return float((a - b).abs().max()), torch.allclose(a, b)
 
     found = []
@@ -123,7 +123,7 @@ class Convolved(nn.Module):
         return self.fc(self.relu(self.conv(x)).transpose(1, 3))
 
 
-def typed(lib: Lib) -> Value:
+def typed(lib: Lib) -> AnyValue:
     """The network, traced; its input has a gradual type."""
     gm = lib.symbolic_trace(Convolved())
     types = module(lib, "tensor_type")
@@ -213,7 +213,7 @@ def parts_for_devices(lib: Lib) -> Seen:
 def a_manager_of_passes(lib: Lib) -> Seen:
     manager = module(lib, "passes.pass_manager")
 
-    def change(gm: Value) -> Value:
+    def change(gm: AnyValue) -> AnyValue:
         for node in gm.graph.nodes:
             if node.target is torch.sin:
                 node.target = torch.cos

@@ -10,10 +10,10 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Root,
-    Value,
     lines,
     trace_with,
 )
@@ -24,8 +24,12 @@ def every_submodule_call_goes_to_call_module(lib: Lib) -> Seen:
     calls: list[object] = []
 
     def call_module(
-        self: Value, m: Value, forward: Value, args: Value, kwargs: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        forward: AnyValue,
+        args: AnyValue,
+        kwargs: AnyValue,
+    ) -> AnyValue:
         shown = [type(m).__name__, callable(forward), repr(args), repr(kwargs)]
         calls.append([*shown, self.path_of_module(m)])
         return lib.Tracer.call_module(self, m, forward, args, kwargs)
@@ -83,8 +87,12 @@ def what_an_entered_forward_returns_comes_back(lib: Lib) -> Seen:
 @program(claims=("call-module-override",))
 def call_module_may_leave_modules_out(lib: Lib) -> Seen:
     def call_module(
-        self: Value, m: Value, forward: Value, args: Value, kwargs: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        forward: AnyValue,
+        args: AnyValue,
+        kwargs: AnyValue,
+    ) -> AnyValue:
         if isinstance(m, nn.Dropout):
             return args[0]
         return lib.Tracer.call_module(self, m, forward, args, kwargs)
@@ -96,8 +104,12 @@ def call_module_may_leave_modules_out(lib: Lib) -> Seen:
 @program(claims=("call-module-override",))
 def call_module_may_keep_every_module_whole(lib: Lib) -> Seen:
     def call_module(
-        self: Value, m: Value, forward: Value, args: Value, kwargs: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        forward: AnyValue,
+        args: AnyValue,
+        kwargs: AnyValue,
+    ) -> AnyValue:
         path = self.path_of_module(m)
         return self.create_proxy("call_module", path, args, kwargs)
 
@@ -111,8 +123,12 @@ def call_module_may_keep_every_module_whole(lib: Lib) -> Seen:
 @program(claims=("call-module-override",))
 def call_module_may_make_nested_graph_modules(lib: Lib) -> Seen:
     def call_module(
-        self: Value, m: Value, forward: Value, args: Value, kwargs: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        forward: AnyValue,
+        args: AnyValue,
+        kwargs: AnyValue,
+    ) -> AnyValue:
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             setattr(self.root, path, lib.symbolic_trace(m))
@@ -153,7 +169,7 @@ def modules_of_torch_nn_are_leaves(lib: Lib) -> Seen:
 def is_leaf_module_decides_by_module_and_path(lib: Lib) -> Seen:
     asked: list[tuple[str, str]] = []
 
-    def is_leaf_module(self: Value, m: nn.Module, name: str) -> bool:
+    def is_leaf_module(self: AnyValue, m: nn.Module, name: str) -> bool:
         asked.append((type(m).__name__, name))
         return isinstance(m, Inner)
 
@@ -180,7 +196,7 @@ def the_path_of_a_module_below_the_root(lib: Lib) -> Seen:
     outer = Outer()
     root = Root(lambda self, x: self.probe(x), probe=Inner(), outer=outer)
 
-    def asking(self: Value, x: Value) -> Value:
+    def asking(self: AnyValue, x: AnyValue) -> AnyValue:
         seen.extend(paths())
         return self.probe(x)
 
@@ -197,19 +213,19 @@ def the_path_of_a_module_below_the_root(lib: Lib) -> Seen:
 @program(claims=("path-of-module",))
 def calling_a_module_outside_the_root_is_an_error(lib: Lib) -> Seen:
     stranger = Inner()
-    roots: list[Value] = [
+    roots: list[AnyValue] = [
         lambda x: stranger(x),
         Root(lambda self, x: stranger(x)),
         lambda x: nn.ReLU()(x),
     ]
 
-    def trace(root: Value) -> str:
+    def trace(root: AnyValue) -> str:
         return error(lambda: lib.Tracer().trace(root), chars=37)
 
     return [trace(root) for root in roots]
 
 
-def stack_of(node: Value) -> list[object]:
+def stack_of(node: AnyValue) -> list[object]:
     """The nn_module_stack of a Node as plain data."""
     stack = node.meta.get("nn_module_stack", {})
     return [(key, path, kind.__name__) for key, (path, kind) in stack.items()]
@@ -250,7 +266,7 @@ def the_module_stack_lists_outer_to_inner(lib: Lib) -> Seen:
     return [seen, [stack_of(n) for n in graph.nodes], len(tracer.module_stack)]
 
 
-def trace_past_a_failing_child(lib: Lib) -> Value:
+def trace_past_a_failing_child(lib: Lib) -> AnyValue:
     """The Graph of a forward that catches what its child raises."""
 
     @no_type_check

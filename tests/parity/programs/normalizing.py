@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import Value, module
+from tests.parity.programs._subjects import AnyValue, module
 
 
 class Products(nn.Module):
@@ -19,34 +19,34 @@ class Products(nn.Module):
 
 
 class TwoProducts(Products):
-    def forward(self, x: Value, y: Value) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.matmul(x, self.w) + torch.matmul(y, self.w)
 
 
 class WriteBetween(Products):
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         a = torch.matmul(x, self.w)
         x.add_(1)
         return a + torch.matmul(x, self.w)
 
 
 class TwoWeights(Products):
-    def forward(self, x: Value, y: Value) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
         a, b = torch.matmul(x, self.w), torch.matmul(y, self.w)
         return torch.matmul(a, self.v) + torch.matmul(b, self.v)
 
 
 class Unknown(nn.Module):
-    def forward(self, x: Value, y: Value, w: Value) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue, w: AnyValue) -> AnyValue:
         return torch.matmul(x, w) + torch.matmul(y, w)
 
 
 class InPlace(Products):
-    def forward(self, x: Value, y: Value) -> Value:
+    def forward(self, x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.matmul(x, self.w).relu_() + torch.matmul(y, self.w)
 
 
-def merged(lib: Lib, model: nn.Module, *inputs: Value) -> Seen:
+def merged(lib: Lib, model: nn.Module, *inputs: AnyValue) -> Seen:
     """What a module computes, its products merged, or how it fails."""
     merge = module(lib, "experimental.merge_matmul").merge_matmul
     sums: list[float] = []
@@ -89,7 +89,7 @@ class RootOfZero(Products):
         super().__init__()
         self.zero = nn.Parameter(torch.zeros(1, 2))
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         used = torch.matmul(x, self.w)
         return used, torch.matmul(torch.sqrt(self.zero), self.w)
 
@@ -99,7 +99,7 @@ def a_product_that_the_loss_does_not_use(lib: Lib) -> Seen:
     model = RootOfZero()
     merge = module(lib, "experimental.merge_matmul").merge_matmul
     merge(model)(torch.ones(1, 2))[0].sum().backward()
-    grad: Value = model.zero.grad
+    grad: AnyValue = model.zero.grad
     return None if grad is None else str(grad.tolist())
 
 
@@ -143,7 +143,7 @@ def an_argument_that_is_a_number(lib: Lib) -> Seen:
 
 @program(differs="normalize-reduction", ours=[2, 2])
 def a_loss_that_is_not_reduced(lib: Lib) -> Seen:
-    def loss(x: Value, y: Value) -> Value:
+    def loss(x: AnyValue, y: AnyValue) -> AnyValue:
         return torch.binary_cross_entropy_with_logits(x, y)
 
     gm, inputs = lib.symbolic_trace(loss), (torch.ones(2), torch.ones(2))
@@ -196,7 +196,7 @@ class Hooked(nn.Module):
             lambda _, args: self.seen.append(len(args))
         )
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return self.inner(x)
 
 
@@ -209,7 +209,7 @@ def a_hook_that_looks_at_the_input(lib: Lib) -> Seen:
     return model.seen
 
 
-def numbered(x: Value, seen: Value = []) -> Value:  # noqa: B006
+def numbered(x: AnyValue, seen: AnyValue = []) -> AnyValue:  # noqa: B006
     """Counts its calls."""
     seen.append(x)
     return x * len(seen)
@@ -241,7 +241,7 @@ def inputs_in_a_list(lib: Lib) -> Seen:
 
 @program(differs="named-pattern", ours=["neg"])
 def a_traced_pattern_with_names(lib: Lib) -> Seen:
-    def pattern(x: Value) -> Value:
+    def pattern(x: AnyValue) -> AnyValue:
         value = torch.neg(x)
         return value, {"value": value}
 
@@ -249,7 +249,7 @@ def a_traced_pattern_with_names(lib: Lib) -> Seen:
     traced = lib.symbolic_trace(pattern)
     gm = lib.symbolic_trace(lambda x: torch.neg(x) + 1)
 
-    def match() -> list[Value]:
+    def match() -> list[AnyValue]:
         matcher = found.SubgraphMatcherWithNameNodeMap(traced)
         return list(matcher.match(gm.graph))
 

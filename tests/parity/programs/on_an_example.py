@@ -9,19 +9,19 @@ from torch.fx.experimental import meta_tracer
 
 from tests.parity.harness import Lib, Made, Seen, error, program
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 X = torch.ones(2, 3)
 
 
-def traced(lib: Lib, function: Value, x: torch.Tensor) -> Made:
+def traced(lib: Lib, function: AnyValue, x: torch.Tensor) -> Made:
     """The graph of a function on an example, by what a library has."""
     if hasattr(lib, "trace"):
         return lib.trace(function, x)
     return meta_tracer.symbolic_trace(function, meta_args={"x": x.to("meta")})
 
 
-def by_rows(x: Value) -> Value:
+def by_rows(x: AnyValue) -> AnyValue:
     """Does something else for one row."""
     return x * 2 if x.shape[0] > 1 else x * 3
 
@@ -37,7 +37,7 @@ def a_branch_on_a_size(lib: Lib) -> Seen:
     return [gm(X).sum().item(), refused, asked]
 
 
-def without_gradients(x: Value) -> Value:
+def without_gradients(x: AnyValue) -> AnyValue:
     """Loops over rows, in a block."""
     with torch.no_grad():
         return sum(x[i] for i in range(x.shape[0]))

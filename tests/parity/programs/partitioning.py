@@ -8,12 +8,15 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import Value, passes
+from tests.parity.programs._subjects import AnyValue, passes
 
 
 def partitioner(
-    lib: Lib, root: Value, supports: Callable[[Value], bool], **options: Value
-) -> Value:
+    lib: Lib,
+    root: AnyValue,
+    supports: Callable[[AnyValue], bool],
+    **options: AnyValue,
+) -> AnyValue:
     """A partitioner of a traced program."""
     support = passes(lib, "operator_support").create_op_support
     return passes(lib, "infra.partitioner").CapabilityBasedPartitioner(
@@ -21,7 +24,7 @@ def partitioner(
     )
 
 
-def is_function(node: Value) -> bool:
+def is_function(node: AnyValue) -> bool:
     """Whether a node calls a function."""
     return bool(node.op == "call_function")
 
@@ -59,7 +62,7 @@ def a_piece_that_would_need_itself(lib: Lib) -> Seen:
 
 @program(differs="partition-effects", ours=[2.0, 20.0])
 def a_write_that_is_not_in_the_piece(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         y = torch.add(x, 1)
         before = torch.mul(y, 2)
         y.add_(3)

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Root,
-    Value,
     lines,
     new_nodes,
     node_line,
@@ -212,7 +212,7 @@ def calling_a_proxy_records_dunder_call(lib: Lib) -> Seen:
 
 @program(claims=("bool-raises-trace-error",))
 def a_proxy_has_no_truth_value(lib: Lib) -> Seen:
-    def message(act: Value) -> str:
+    def message(act: AnyValue) -> str:
         try:
             lib.symbolic_trace(act)
         except lib.proxy.TraceError as raised:
@@ -320,7 +320,7 @@ def iterating_a_proxy_is_refused(lib: Lib) -> Seen:
     def products(x, y):
         return sum([i * j for i, j in zip(x, y, strict=False)])
 
-    def trace(root: Value) -> str:
+    def trace(root: AnyValue) -> str:
         return error(lambda: lib.symbolic_trace(root), chars=31)
 
     return [
@@ -397,7 +397,7 @@ def a_rewrite_stated_as_a_function_of_proxies(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: F.relu(x - 1) + F.relu(-x))
     graph = lib.Graph()
     tracer = lib.proxy.GraphAppendingTracer(graph)
-    env: dict[Value, Value] = {}
+    env: dict[AnyValue, AnyValue] = {}
     for node in gm.graph.nodes:
         if node.target is F.relu:
             args = [lib.Proxy(env[a], tracer) for a in node.args]

@@ -14,9 +14,9 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Root,
-    Value,
     lines,
     proxy,
     trace_with,
@@ -173,7 +173,7 @@ def attributes_that_a_proxy_has_itself(lib: Lib) -> Seen:
 def indexing_constants_with_proxies(lib: Lib) -> Seen:
     table = torch.arange(6.0).reshape(3, 2)
 
-    def trace(root: Value) -> object:
+    def trace(root: AnyValue) -> object:
         try:
             return lines(lib.Tracer().trace(root))
         except Exception as raised:

@@ -16,7 +16,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.parity.harness import Lib, Made, Seen, error, program
-from tests.parity.programs._subjects import Inner, Root, Value, lines
+from tests.parity.programs._subjects import AnyValue, Inner, Root, lines
 
 
 def warned(act: Callable[[], object]) -> list[str]:
@@ -27,17 +27,19 @@ def warned(act: Callable[[], object]) -> list[str]:
     return [str(warning.message)[:40] for warning in caught]
 
 
-def decorated(function: Value) -> Value:
+def decorated(function: AnyValue) -> AnyValue:
     """`function` with a wrapper around it, as decorators are written."""
 
     @functools.wraps(function)
-    def wrapper(*args: Value, **kwargs: Value) -> Value:
+    def wrapper(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         return function(*args, **kwargs)
 
     return wrapper
 
 
-def fake_values(lib: Lib, gm: Made, mode: Value, *args: Value) -> list[object]:
+def fake_values(
+    lib: Lib, gm: Made, mode: AnyValue, *args: AnyValue
+) -> list[object]:
     """Shape and requires_grad of each node's value, by FakeTensorProp."""
     path = f"{lib.__name__}.passes.fake_tensor_prop"
     prop = importlib.import_module(path).FakeTensorProp(gm, mode)
@@ -68,14 +70,14 @@ def a_tracer_whose_create_proxy_takes_less(lib: Lib) -> Seen:
 
         def create_proxy(
             self,
-            kind: Value,
-            target: Value,
-            args: Value,
-            kwargs: Value,
-            name: Value = None,
-            type_expr: Value = None,
-            *_: Value,
-        ) -> Value:
+            kind: AnyValue,
+            target: AnyValue,
+            args: AnyValue,
+            kwargs: AnyValue,
+            name: AnyValue = None,
+            type_expr: AnyValue = None,
+            *_: AnyValue,
+        ) -> AnyValue:
             return super().create_proxy(
                 kind, target, args, kwargs, name, type_expr
             )
@@ -122,15 +124,15 @@ def the_stack_that_new_nodes_inherit(lib: Lib) -> Seen:
     ],
 )
 def calls_in_modes_that_no_graph_keeps(lib: Lib) -> Seen:
-    def within(mode: Value, inside: Value = torch.relu) -> Seen:
-        def f(x: Value) -> Value:
+    def within(mode: AnyValue, inside: AnyValue = torch.relu) -> Seen:
+        def f(x: AnyValue) -> AnyValue:
             with mode:
                 y = inside(x)
             return y + 1
 
         return warned(lambda: lib.symbolic_trace(f))
 
-    def left_off(x: Value) -> Value:
+    def left_off(x: AnyValue) -> AnyValue:
         torch.set_grad_enabled(False)
         return torch.relu(x)
 
@@ -152,15 +154,15 @@ class Rounded(torch.autograd.Function):
     """Rounds, and lets the gradient pass."""
 
     @staticmethod
-    def forward(ctx: Value, x: Value) -> Value:
+    def forward(ctx: AnyValue, x: AnyValue) -> AnyValue:
         return x.round()
 
     @staticmethod
-    def backward(ctx: Value, *gradients: Value) -> Value:
+    def backward(ctx: AnyValue, *gradients: AnyValue) -> AnyValue:
         return gradients[0]
 
 
-apply_rounded: Value = Rounded.apply
+apply_rounded: AnyValue = Rounded.apply
 
 
 @program(
@@ -173,13 +175,13 @@ apply_rounded: Value = Rounded.apply
     ],
 )
 def a_function_with_its_own_backward(lib: Lib) -> Seen:
-    def gradient(of: Callable[..., Value]) -> list[float]:
+    def gradient(of: Callable[..., AnyValue]) -> list[float]:
         x = torch.tensor([1.5], requires_grad=True)
         of(x).sum().backward()
         found: list[float] = x.grad.tolist() if x.grad is not None else []
         return found
 
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return apply_rounded(x)
 
     return [
@@ -199,7 +201,7 @@ def a_function_with_its_own_backward(lib: Lib) -> Seen:
     ours=["TypeError: torch.iinfo takes a dtype, and Pr"],
 )
 def the_limits_of_an_unknown_dtype(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return x.clamp(max=torch.iinfo(x.dtype).max)
 
     try:
@@ -240,7 +242,7 @@ def a_root_whose_class_has_a_call_of_its_own(lib: Lib) -> Seen:
     class Around(Inner):
         """Adds something to what forward gives."""
 
-        def __call__(self, *args: Value) -> Value:
+        def __call__(self, *args: AnyValue) -> AnyValue:
             return super().__call__(*args) + 10
 
     return warned(lambda: lib.symbolic_trace(Around()))
@@ -265,7 +267,7 @@ def a_root_with_hooks_inside_another_module(lib: Lib) -> Seen:
     ours=["def forward(self, x, k : int = 3) -> torch.Tensor:", 5],
 )
 def a_decorated_root_with_keyword_only_parameters(lib: Lib) -> Seen:
-    def forward(x: Value, *, k: int = 3) -> torch.Tensor:
+    def forward(x: AnyValue, *, k: int = 3) -> torch.Tensor:
         total: torch.Tensor = x + k
         return total
 
@@ -296,7 +298,7 @@ def a_decorated_root_with_starred_parameters(lib: Lib) -> Seen:
 )
 def what_decorates_a_builtin_is_a_root(lib: Lib) -> Seen:
     @functools.wraps(torch.relu)
-    def mine(x: Value) -> Value:
+    def mine(x: AnyValue) -> AnyValue:
         return torch.neg(x)
 
     try:
@@ -330,7 +332,7 @@ def fake_values_are_what_they_were_at_their_node(lib: Lib) -> Seen:
 
 @program(newest=True)
 def inputs_stay_on_their_device(lib: Lib) -> Seen:
-    def move(x: Value) -> Value:
+    def move(x: AnyValue) -> AnyValue:
         x.fake_device = torch.device("meta")
         return x + 1
 

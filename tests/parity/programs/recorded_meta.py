@@ -11,11 +11,11 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Overview,
     Root,
-    Value,
     lines,
     module_of,
     proxy,
@@ -23,7 +23,7 @@ from tests.parity.programs._subjects import (
 )
 
 
-def meta_of(graph: Value) -> list[tuple[str, Value]]:
+def meta_of(graph: AnyValue) -> list[tuple[str, AnyValue]]:
     """Names and inherited meta of the nodes, but no provenance.
 
     torch.fx numbers nodes by autograd's counter too, for other tracers.
@@ -35,12 +35,12 @@ def meta_of(graph: Value) -> list[tuple[str, Value]]:
     ]
 
 
-def notes(lib: Lib) -> Value:
+def notes(lib: Lib) -> AnyValue:
     """The library's module `traceback`."""
     return importlib.import_module(f"{lib.__name__}.traceback")
 
 
-class Notes(dict[str, Value]):
+class Notes(dict[str, AnyValue]):
     """A dict of the user's, whose copy() is a plain dict."""
 
 
@@ -191,10 +191,10 @@ def keys_of_placeholders_in_a_tuple_of_inputs(lib: Lib) -> Seen:
     tracing = importlib.import_module(f"{lib.__name__}._symbolic_trace")
     keyed = tracing.PHWithMeta(ph_key="the key")
 
-    def forward(self: Value, *args: Value) -> Value:
+    def forward(self: AnyValue, *args: AnyValue) -> AnyValue:
         return args[0] + args[1]
 
-    def one_and_rest(x: Value, *rest: Value) -> Value:
+    def one_and_rest(x: AnyValue, *rest: AnyValue) -> AnyValue:
         return x + rest[0]
 
     both = (keyed, lib.PH)
@@ -211,7 +211,7 @@ def keys_of_placeholders_in_a_tuple_of_inputs(lib: Lib) -> Seen:
 
 @program()
 def create_arg_must_keep_tuples_and_dicts(lib: Lib) -> Seen:
-    def trace(create_arg: Value) -> str:
+    def trace(create_arg: AnyValue) -> str:
         root = Inner()
         raised = error(lambda: trace_with(lib, root, create_arg=create_arg))
         return raised.partition(":")[0]
@@ -230,7 +230,7 @@ class Failing(nn.Module):
         self.fails = True
         self.child = Root(lambda inner, x: self.step(x))
 
-    def step(self, x: Value) -> Value:
+    def step(self, x: AnyValue) -> AnyValue:
         if self.fails:
             raise KeyError("in the child")
         return x * 2
@@ -271,11 +271,11 @@ def a_failed_trace_leaves_nothing_behind(lib: Lib) -> Seen:
     ours=[[True, True, True], [True, True, True]],
 )
 def a_trace_error_names_file_line_and_expression(lib: Lib) -> Seen:
-    def branching(x: Value) -> Value:
+    def branching(x: AnyValue) -> AnyValue:
         y = x + 1
         return y if y.sum() > 0 else x
 
-    def looping(x: Value) -> Value:
+    def looping(x: AnyValue) -> AnyValue:
         return [row + 1 for row in x.unbind()]
 
     seen = []
@@ -308,7 +308,7 @@ def bound_methods_as_targets(lib: Lib) -> Seen:
         def __init__(self, by: int) -> None:
             self.by = by
 
-        def times(self, x: Value) -> Value:
+        def times(self, x: AnyValue) -> AnyValue:
             return x * self.by
 
     two, three = Own(2), Own(3)

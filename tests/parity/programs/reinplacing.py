@@ -19,7 +19,7 @@ from tests.parity.harness import Lib, Seen, error, program
 
 aten = torch.ops.aten
 
-Value: TypeAlias = Any
+AnyValue: TypeAlias = Any
 
 
 def x22() -> torch.Tensor:
@@ -30,12 +30,12 @@ def x4() -> torch.Tensor:
     return torch.tensor([1.0, -2.0, 3.0, -4.0])
 
 
-def as_lib(lib: Lib, captured: Value) -> Value:
+def as_lib(lib: Lib, captured: AnyValue) -> AnyValue:
     """A graph module of torch as one of `lib`, node by node."""
     if lib is torch.fx:
         return captured
     graph = lib.Graph()
-    new: dict[Value, Value] = {}
+    new: dict[AnyValue, AnyValue] = {}
     for n in captured.graph.nodes:
         args = torch.fx.map_arg(n.args, new.__getitem__)
         kwargs = torch.fx.map_arg(n.kwargs, new.__getitem__)
@@ -43,33 +43,37 @@ def as_lib(lib: Lib, captured: Value) -> Value:
     return lib.GraphModule(captured, graph)
 
 
-def captured(lib: Lib, f: Callable[..., Value], *inputs: Value) -> Value:
+def captured(
+    lib: Lib, f: Callable[..., AnyValue], *inputs: AnyValue
+) -> AnyValue:
     """`f` as ATen operators, as they stand."""
     return as_lib(lib, make_fx(f)(*inputs))
 
 
-def functional(lib: Lib, f: Callable[..., Value], *inputs: Value) -> Value:
+def functional(
+    lib: Lib, f: Callable[..., AnyValue], *inputs: AnyValue
+) -> AnyValue:
     """`f` as ATen operators, writes made functional."""
     return as_lib(lib, make_fx(torch.func.functionalize(f))(*inputs))
 
 
-def reinplace_of(lib: Lib) -> Value:
+def reinplace_of(lib: Lib) -> AnyValue:
     return importlib.import_module(f"{lib.__name__}.passes.reinplace").reinplace
 
 
-def fresh(inputs: tuple[Value, ...]) -> list[Value]:
+def fresh(inputs: tuple[AnyValue, ...]) -> list[AnyValue]:
     """The inputs, as they were, for one more run."""
     return [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
 
 
-def same(one: Value, other: Value) -> bool:
+def same(one: AnyValue, other: AnyValue) -> bool:
     """Are two results equal, shapes and dtypes too?"""
     if isinstance(one, torch.Tensor):
         return one.dtype == other.dtype and torch.equal(one, other)
     return len(one) == len(other) and all(map(same, one, other))
 
 
-def done(lib: Lib, gm: Value, *inputs: Value) -> list[object]:
+def done(lib: Lib, gm: AnyValue, *inputs: AnyValue) -> list[object]:
     """What becomes of a graph, and whether anyone can tell."""
     first, second = fresh(inputs), fresh(inputs)
     before = gm(*first)
@@ -83,7 +87,7 @@ def done(lib: Lib, gm: Value, *inputs: Value) -> list[object]:
     return [*seen, same(before, after), same(first, second)]
 
 
-def targets(lib: Lib, gm: Value, *inputs: Value) -> list[object]:
+def targets(lib: Lib, gm: AnyValue, *inputs: AnyValue) -> list[object]:
     """The calls that are left, and whether anyone can tell."""
     seen = done(lib, gm, *inputs)[3:]
     return [
@@ -93,13 +97,13 @@ def targets(lib: Lib, gm: Value, *inputs: Value) -> list[object]:
 
 
 def reinplaced(
-    *inputs: Callable[[], Value],
-    capture: Callable[..., Value] = captured,
+    *inputs: Callable[[], AnyValue],
+    capture: Callable[..., AnyValue] = captured,
     look: Callable[..., list[object]] = done,
-) -> Callable[[Callable[..., Value]], Callable[[Lib], Seen]]:
+) -> Callable[[Callable[..., AnyValue]], Callable[[Lib], Seen]]:
     """A program that captures the decorated function, and reinplaces it."""
 
-    def program_of(f: Callable[..., Value]) -> Callable[[Lib], Seen]:
+    def program_of(f: Callable[..., AnyValue]) -> Callable[[Lib], Seen]:
         @functools.wraps(f)
         def run(lib: Lib) -> Seen:
             gm = capture(lib, f, *[make() for make in inputs])
@@ -120,7 +124,7 @@ def a_value_that_dies_is_written(lib: Lib) -> Seen:
 
 @program(claims=("ri-basic-rule",))
 @reinplaced(x4)
-def a_value_read_again_is_not(x: Value) -> Value:
+def a_value_read_again_is_not(x: AnyValue) -> AnyValue:
     a = x.clone()
     return a + 1, a * 2
 
@@ -132,13 +136,13 @@ def a_failed_check_skips_one_node(lib: Lib) -> Seen:
 
 @program(claims=("ri-basic-rule", "ri-4-later-users-updated"))
 @reinplaced(x4)
-def a_chain_of_operators(x: Value) -> Value:
+def a_chain_of_operators(x: AnyValue) -> AnyValue:
     return (x.sin() * 2 + 1).relu().neg().sigmoid().tanh().exp()
 
 
 @program(claims=("ri-3b-inplace-variant",))
 @reinplaced(x4)
-def operators_without_a_variant_stay(x: Value) -> Value:
+def operators_without_a_variant_stay(x: AnyValue) -> AnyValue:
     a, b, c = x.clone(), x.clone(), x.clone()
     d = torch.maximum(a, b)
     return torch.cat([d, torch.pow(2, c)]), x.clone().sum()
@@ -146,7 +150,7 @@ def operators_without_a_variant_stay(x: Value) -> Value:
 
 @program(claims=("ri-3b-inplace-variant",))
 @reinplaced(x4)
-def scalars_tensors_and_keywords(x: Value) -> Value:
+def scalars_tensors_and_keywords(x: AnyValue) -> AnyValue:
     a = torch.add(x.clone(), x, alpha=2)
     b = a.clamp(min=-1, max=1).masked_fill(x > 0, 3.0)
     return torch.lerp(b, x, 0.5).div(2, rounding_mode="floor")
@@ -154,14 +158,14 @@ def scalars_tensors_and_keywords(x: Value) -> Value:
 
 @program(claims=("ri-3b-inplace-variant",))
 @reinplaced(x22)
-def operators_with_three_tensors(x: Value) -> Value:
+def operators_with_three_tensors(x: AnyValue) -> AnyValue:
     a = torch.addmm(x.clone(), x, x)
     return torch.addcmul(a, x, x).addcdiv(x, x)
 
 
 @program(claims=("ri-3b-inplace-variant",))
 def operators_with_an_index(lib: Lib) -> Seen:
-    def f(x: Value, i: Value) -> Value:
+    def f(x: AnyValue, i: AnyValue) -> AnyValue:
         a = x.clone().index_add(0, i, x)
         b = a.scatter(0, i, x).index_fill(0, i, 2.0)
         return b.index_put((i,), x).cumsum(0)
@@ -172,13 +176,13 @@ def operators_with_an_index(lib: Lib) -> Seen:
 
 @program(claims=("ri-3b-inplace-variant",))
 @reinplaced(x22)
-def views_are_not_written(x: Value) -> Value:
+def views_are_not_written(x: AnyValue) -> AnyValue:
     return x.clone().t().unsqueeze(0).transpose(0, 1).squeeze(1)
 
 
 @program(claims=("ri-basic-rule",))
 @reinplaced(x22, look=targets)
-def results_of_several(x: Value) -> Value:
+def results_of_several(x: AnyValue) -> AnyValue:
     values, places = torch.max(x, 0)
     first, second = torch.split(x.clone(), 1)
     return values * 2, places + 1, first + 1, second
@@ -186,18 +190,18 @@ def results_of_several(x: Value) -> Value:
 
 @program(claims=("ri-basic-rule",))
 @reinplaced(x4)
-def parts_of_a_split(x: Value) -> Value:
+def parts_of_a_split(x: AnyValue) -> AnyValue:
     first, second = torch.split(x.clone(), 2)
     return first + second
 
 
 @program(claims=("ri-basic-rule",))
 def a_training_step(lib: Lib) -> Seen:
-    def loss(w: Value, b: Value, x: Value) -> Value:
+    def loss(w: AnyValue, b: AnyValue, x: AnyValue) -> AnyValue:
         hidden = torch.tanh(x @ w + b)
         return (hidden * hidden).sum()
 
-    def f(w: Value, b: Value, x: Value) -> Value:
+    def f(w: AnyValue, b: AnyValue, x: AnyValue) -> AnyValue:
         dw, db = torch.func.grad(loss, argnums=(0, 1))(w, b, x)
         return w - 0.5 * dw, b - 0.5 * db
 
@@ -222,7 +226,7 @@ def a_symbolic_trace_passes_unchanged(lib: Lib) -> Seen:
 
 @program(claims=("ri-needs-functional-aten",))
 @reinplaced(x22, capture=functional)
-def a_capture_is_functional(x: Value) -> Value:
+def a_capture_is_functional(x: AnyValue) -> AnyValue:
     a = x.clone()
     a.add_(1)
     a.view(-1).mul_(2)
@@ -251,7 +255,7 @@ def nodes_get_their_example_result(lib: Lib) -> Seen:
 def inputs_may_share_memory(lib: Lib) -> Seen:
     base = x22()
 
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         return x + 1, y * 2
 
     return done(lib, captured(lib, f, base, base[0]), base, base[0])
@@ -262,31 +266,31 @@ def inputs_may_share_memory(lib: Lib) -> Seen:
 
 @program(claims=("ri-1a-size",))
 @reinplaced()
-def a_larger_result_stays() -> Value:
+def a_larger_result_stays() -> AnyValue:
     return torch.add(torch.ones(1), torch.ones(10))
 
 
 @program(claims=("ri-1a-size",))
 @reinplaced()
-def a_result_broadcast_the_other_way_fits() -> Value:
+def a_result_broadcast_the_other_way_fits() -> AnyValue:
     return torch.add(torch.ones(10), torch.ones(1))
 
 
 @program(claims=("ri-1a-dtype",))
 @reinplaced(x4)
-def a_result_of_another_dtype_stays(x: Value) -> Value:
+def a_result_of_another_dtype_stays(x: AnyValue) -> AnyValue:
     return torch.ge(x.clone(), 0), torch.ones(4, dtype=torch.int64) / 2
 
 
 @program(claims=("ri-1a-dtype",))
 @reinplaced(x4)
-def a_comparison_of_bools_fits(x: Value) -> Value:
+def a_comparison_of_bools_fits(x: AnyValue) -> AnyValue:
     return torch.logical_not((x > 0).clone()).eq(False)
 
 
 @program(claims=("ri-1a-compare-then-cast",))
 @reinplaced(x4, capture=functional)
-def a_comparison_in_place_is_not_recovered(x: Value) -> Value:
+def a_comparison_in_place_is_not_recovered(x: AnyValue) -> AnyValue:
     a = x.clone()
     a.ge_(x)
     return a
@@ -294,7 +298,7 @@ def a_comparison_in_place_is_not_recovered(x: Value) -> Value:
 
 @program(claims=("ri-1a-internal-overlap",))
 @reinplaced()
-def expanded_memory_is_not_written() -> Value:
+def expanded_memory_is_not_written() -> AnyValue:
     return torch.ones(1).expand(4, 4).add(1)
 
 
@@ -310,7 +314,7 @@ def expanded_memory_is_not_written() -> Value:
     ],
 )
 @reinplaced(x4, look=targets)
-def memory_that_overlaps_itself_without_a_zero_stride(x: Value) -> Value:
+def memory_that_overlaps_itself_without_a_zero_stride(x: AnyValue) -> AnyValue:
     return aten.as_strided(x.clone(), [3, 2], [1, 1]).add(1)
 
 
@@ -320,7 +324,7 @@ def memory_that_overlaps_itself_without_a_zero_stride(x: Value) -> Value:
     ours=["aten.clone.default", "aten.add.Tensor", True, True],
 )
 def as_many_elements_but_another_size(lib: Lib) -> Seen:
-    def f(x: Value, y: Value) -> Value:
+    def f(x: AnyValue, y: AnyValue) -> AnyValue:
         return x.clone().add(y)
 
     args = (torch.ones(1), torch.ones(1, 1))
@@ -329,7 +333,7 @@ def as_many_elements_but_another_size(lib: Lib) -> Seen:
 
 @program(claims=("ri-1b-program-inputs",))
 @reinplaced(x22)
-def inputs_are_not_written(x: Value) -> Value:
+def inputs_are_not_written(x: AnyValue) -> AnyValue:
     return x.add(1), x.view(-1).add(1), x.t()[0].mul(2)
 
 
@@ -339,7 +343,7 @@ def inputs_are_not_written(x: Value) -> Value:
     ours=["aten.mul_.Tensor", "aten.add.Tensor", True, True],
 )
 @reinplaced(x4, capture=functional, look=targets)
-def an_input_that_is_overwritten_later(x: Value) -> Value:
+def an_input_that_is_overwritten_later(x: AnyValue) -> AnyValue:
     x.mul_(2)
     return x + 1
 
@@ -357,7 +361,7 @@ def an_input_that_is_overwritten_later(x: Value) -> Value:
     ],
 )
 @reinplaced(x22, capture=functional, look=targets)
-def a_part_of_an_input_that_is_overwritten_later(x: Value) -> Value:
+def a_part_of_an_input_that_is_overwritten_later(x: AnyValue) -> AnyValue:
     x[0].mul_(2)
     return x.sum()
 
@@ -414,7 +418,7 @@ def a_tensor_of_the_module_is_no_free_memory(lib: Lib) -> Seen:
 
 @program(claims=("ri-2b-repeated-argument", "ri-1c-aliasing-args"))
 @reinplaced(x4)
-def a_repeated_argument(x: Value) -> Value:
+def a_repeated_argument(x: AnyValue) -> AnyValue:
     a = x.clone()
     return torch.mul(a, a)
 
@@ -431,7 +435,7 @@ def a_repeated_argument(x: Value) -> Value:
     ],
 )
 @reinplaced(x4, look=targets)
-def an_argument_that_shares_memory(x: Value) -> Value:
+def an_argument_that_shares_memory(x: AnyValue) -> AnyValue:
     a = x.clone()
     return torch.mul(a, a.view(-1))
 
@@ -448,7 +452,7 @@ def an_argument_that_shares_memory(x: Value) -> Value:
     ],
 )
 @reinplaced(x22, look=targets)
-def an_argument_that_is_the_same_memory_turned(x: Value) -> Value:
+def an_argument_that_is_the_same_memory_turned(x: AnyValue) -> AnyValue:
     a = x.clone()
     return torch.add(a, a.t())
 
@@ -456,7 +460,7 @@ def an_argument_that_is_the_same_memory_turned(x: Value) -> Value:
 # --- (2) later uses --------------------------------------------------------
 
 
-def unread_view(lib: Lib, returned: bool) -> Value:
+def unread_view(lib: Lib, returned: bool) -> AnyValue:
     """`a + 1`, and a view of a afterwards that is returned or not."""
     graph = lib.Graph()
     x = graph.placeholder("x")
@@ -479,7 +483,7 @@ def a_later_view_that_is_returned(lib: Lib) -> Seen:
 
 @program(claims=("ri-2a-view-then-used",))
 @reinplaced(x4)
-def a_later_view_that_is_read(x: Value) -> Value:
+def a_later_view_that_is_read(x: AnyValue) -> AnyValue:
     a = x.clone()
     b = a + 1
     return b, a.view(2, 2) * 3
@@ -487,7 +491,7 @@ def a_later_view_that_is_read(x: Value) -> Value:
 
 @program(claims=("ri-2a-view-then-used",))
 @reinplaced(x4)
-def an_earlier_view_that_is_read_later(x: Value) -> Value:
+def an_earlier_view_that_is_read_later(x: AnyValue) -> AnyValue:
     a = x.clone()
     view = a.view(2, 2)
     b = a + 1
@@ -496,14 +500,14 @@ def an_earlier_view_that_is_read_later(x: Value) -> Value:
 
 @program(claims=("ri-2a-view-then-used",))
 @reinplaced(x22)
-def a_part_that_another_part_does_not_touch(x: Value) -> Value:
+def a_part_that_another_part_does_not_touch(x: AnyValue) -> AnyValue:
     a = x.clone()
     return a[0] + 1, a[1]
 
 
 @program(claims=("ri-functionalized-example", "ri-2c-scatter-allowed"))
 def the_documents_example(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         a = aten.add(x, x)
         b = aten.diagonal(a)
         aten.fill_(b, 0)
@@ -513,10 +517,10 @@ def the_documents_example(lib: Lib) -> Seen:
     return [str(gm.graph), done(lib, gm, x22())]
 
 
-def write_through(lib: Lib, view: Callable[[Value], Value]) -> Seen:
+def write_through(lib: Lib, view: Callable[[AnyValue], AnyValue]) -> Seen:
     """One update in place, through a view."""
 
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         a = x.clone()
         view(a).mul_(3)
         return a
@@ -556,7 +560,7 @@ def a_write_through_a_view_of_all(lib: Lib) -> Seen:
 
 @program(claims=("ri-5-scatter-deleted", "ri-4-storage-sets-fused"))
 @reinplaced(x22, capture=functional)
-def several_writes_one_after_the_other(x: Value) -> Value:
+def several_writes_one_after_the_other(x: AnyValue) -> AnyValue:
     a = x.clone()
     a[0].add_(1)
     a[1].mul_(2)
@@ -565,10 +569,10 @@ def several_writes_one_after_the_other(x: Value) -> Value:
     return a * 2
 
 
-def one_scatter(lib: Lib, index: int) -> Value:
+def one_scatter(lib: Lib, index: int) -> AnyValue:
     """A part taken at 0, changed, and put back at `index`."""
 
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         a = x.clone()
         new = a.select(0, 0).mul(3)
         return torch.select_scatter(a, new, 0, index)
@@ -593,7 +597,7 @@ def a_scatter_to_the_same_place_written_otherwise(lib: Lib) -> Seen:
 
 @program(claims=("ri-alias-used-once",))
 @reinplaced(x22)
-def a_scatter_and_another_use(x: Value) -> Value:
+def a_scatter_and_another_use(x: AnyValue) -> AnyValue:
     a = x.clone()
     new = a.select(0, 0).mul(3)
     return torch.select_scatter(a, new, 0, 0), a + 1
@@ -616,7 +620,7 @@ def a_scatter_and_another_use(x: Value) -> Value:
     ],
 )
 @reinplaced(x22, look=targets)
-def two_scatters_on_one_base(x: Value) -> Value:
+def two_scatters_on_one_base(x: AnyValue) -> AnyValue:
     a = x.clone()
     new = a.select(0, 0).mul(3)
     five = new.mul(5)
@@ -640,7 +644,7 @@ def two_scatters_on_one_base(x: Value) -> Value:
     ],
 )
 @reinplaced(x22, look=targets)
-def a_scatter_of_something_else(x: Value) -> Value:
+def a_scatter_of_something_else(x: AnyValue) -> AnyValue:
     a = x.clone()
     new = a.select(0, 0).mul(3)
     other = x[1].neg()
@@ -661,7 +665,7 @@ def a_scatter_of_something_else(x: Value) -> Value:
     ],
 )
 @reinplaced(x22, look=targets)
-def a_later_view_that_needs_the_strides(x: Value) -> Value:
+def a_later_view_that_needs_the_strides(x: AnyValue) -> AnyValue:
     part = torch.cat([x, x], 1)[:, 1:3].mul(2).view(4)
     return part.neg()
 
@@ -670,7 +674,7 @@ def a_later_view_that_needs_the_strides(x: Value) -> Value:
     differs="reinplace-returned-strides", ours=[True, (3, 1), (3, 1), True]
 )
 def a_caller_who_needs_the_strides(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return x.add(1).t().cumsum(0)
 
     x = torch.arange(12.0).view(3, 4)
@@ -687,7 +691,7 @@ def a_caller_who_needs_the_strides(lib: Lib) -> Seen:
 
 @program(differs="reinplace-returned-together", ours=(True, False))
 def a_result_and_its_scatter_are_both_returned(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         whole = x.clone()
         part = whole.select(0, 0).add(1)
         return whole.select_scatter(part, 0, 0), part
@@ -701,7 +705,7 @@ def a_result_and_its_scatter_are_both_returned(lib: Lib) -> Seen:
 
 @program(differs="reinplace-sparse", ours=("no error", [1.0, 2.0, 3.0]))
 def values_of_a_sparse_tensor(lib: Lib) -> Seen:
-    def f(places: Value, x: Value) -> Value:
+    def f(places: AnyValue, x: AnyValue) -> AnyValue:
         values = x.add(1)
         whole = torch.sparse_coo_tensor(
             places, values, (3,), is_coalesced=True, check_invariants=False
@@ -720,13 +724,13 @@ def values_of_a_sparse_tensor(lib: Lib) -> Seen:
 
 @program(claims=("ri-3a-scatter-rewrite", "ri-5-scatter-deleted"))
 @reinplaced(lambda: torch.ones(2))
-def a_scatter_becomes_a_view_and_a_copy(b: Value) -> Value:
+def a_scatter_becomes_a_view_and_a_copy(b: AnyValue) -> AnyValue:
     return torch.select_scatter(torch.zeros(2, 2), b, 0, 0)
 
 
 @program(claims=("ri-3a-scatter-rewrite",))
 @reinplaced(lambda: torch.ones(2), capture=functional)
-def the_documents_assignment(x: Value) -> Value:
+def the_documents_assignment(x: AnyValue) -> AnyValue:
     a = torch.zeros(2, 2)
     a[0] = x
     return a
@@ -734,7 +738,7 @@ def the_documents_assignment(x: Value) -> Value:
 
 @program(claims=("ri-3a-scatter-rewrite",))
 @reinplaced(x22)
-def each_scatter_becomes_its_view_and_a_copy(x: Value) -> Value:
+def each_scatter_becomes_its_view_and_a_copy(x: AnyValue) -> AnyValue:
     row = torch.ones(2)
     a = torch.slice_scatter(x.clone(), x[:1] * 2, 0, 0, 1)
     b = torch.diagonal_scatter(a, row)
@@ -743,13 +747,13 @@ def each_scatter_becomes_its_view_and_a_copy(x: Value) -> Value:
 
 @program(claims=("ri-3a-scatter-rewrite", "ri-1b-program-inputs"))
 @reinplaced(x22)
-def a_scatter_on_an_input_stays(x: Value) -> Value:
+def a_scatter_on_an_input_stays(x: AnyValue) -> AnyValue:
     return torch.select_scatter(x, torch.ones(2), 0, 0)
 
 
 @program(claims=("ri-4-later-users-updated",))
 def all_later_uses_read_the_memory(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         b = x.clone().add(1)
         return b, [torch.cat([b, b]), {"k": b.sum()}], b.view(2, 2)
 
@@ -761,7 +765,7 @@ def all_later_uses_read_the_memory(lib: Lib) -> Seen:
 
 @program(claims=("ri-4-storage-sets-fused",))
 @reinplaced(x4)
-def a_view_of_the_result_is_a_view_of_the_memory(x: Value) -> Value:
+def a_view_of_the_result_is_a_view_of_the_memory(x: AnyValue) -> AnyValue:
     a = x.clone()
     b = a.add(1)
     view = b.view(2, 2)
@@ -771,7 +775,7 @@ def a_view_of_the_result_is_a_view_of_the_memory(x: Value) -> Value:
 
 @program(claims=("ri-5-no-dce",))
 def dead_code_elimination_keeps_the_writes(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         a = aten.add(x, x)
         aten.fill_(aten.diagonal(a), 0)
         return a
@@ -785,7 +789,7 @@ def dead_code_elimination_keeps_the_writes(lib: Lib) -> Seen:
 
 @program(differs="reinplace-autograd", ours=[2.0, 2.0])
 def what_autograd_has_saved_is_not_written(lib: Lib) -> Seen:
-    def f(x: Value, w: Value) -> Value:
+    def f(x: AnyValue, w: AnyValue) -> AnyValue:
         a = aten.mul(x, 2)
         flat = aten._unsafe_view(a, [-1])
         return aten.mul(flat, w), aten.add(a, 100)

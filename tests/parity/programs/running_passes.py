@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import Value, passes
+from tests.parity.programs._subjects import AnyValue, passes
 
 aten = torch.ops.aten
 
 
-def without_equal_calls(lib: Lib, graph: Value) -> Value:
+def without_equal_calls(lib: Lib, graph: AnyValue) -> AnyValue:
     """A module of a graph, after the pass."""
     cse = passes(lib, "dialect.common.cse_pass")
     return cse.CSEPass()(lib.GraphModule({}, graph)).graph_module
@@ -62,7 +62,7 @@ def two_results_returned(lib: Lib) -> Seen:
 
 @program(differs="cse-codegen", ours=[2.0])
 def nested_inputs(lib: Lib) -> Seen:
-    def f(pair: Value) -> Value:
+    def f(pair: AnyValue) -> AnyValue:
         return torch.neg(pair["a"]) * torch.neg(pair["a"])
 
     gm = lib.symbolic_trace(f, concrete_args={"pair": {"a": lib.PH}})
@@ -79,9 +79,9 @@ class Count:
     def __init__(self, lib: Lib) -> None:
         self.lib, self.runs = lib, 0
 
-    def __call__(self, gm: Value) -> Value:
+    def __call__(self, gm: AnyValue) -> AnyValue:
         self.runs += 1
-        result: Value = passes(self.lib, "infra.pass_base").PassResult
+        result: AnyValue = passes(self.lib, "infra.pass_base").PassResult
         return result(gm, False)
 
 
@@ -99,7 +99,7 @@ def a_pass_listed_twice(lib: Lib) -> Seen:
 def a_pass_that_breaks_a_graph(lib: Lib) -> Seen:
     manager = passes(lib, "infra.pass_manager")
 
-    def swap(gm: Value) -> None:
+    def swap(gm: AnyValue) -> None:
         x, neg, exp, _ = gm.graph.nodes
         neg.args, exp.args = (exp,), (x,)
 

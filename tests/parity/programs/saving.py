@@ -20,8 +20,8 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
 from tests.parity.programs._subjects import (
+    AnyValue,
     Outer,
-    Value,
     lines,
     module_of,
     without_wraps,
@@ -51,13 +51,13 @@ def with_math(x):
     return x * math.sqrt(x.numel()) + 1
 
 
-def pickled(gm: Value) -> Value:
+def pickled(gm: AnyValue) -> AnyValue:
     """`gm` after a round trip through pickle."""
     return pickle.loads(pickle.dumps(gm))
 
 
 @contextlib.contextmanager
-def folder_of(gm: Value, *names: str) -> Iterator[Value]:
+def folder_of(gm: AnyValue, *names: str) -> Iterator[AnyValue]:
     """The package that to_folder wrote, imported."""
     with tempfile.TemporaryDirectory() as parent:
         name = "written_by_fx"

@@ -6,10 +6,12 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, names, program
-from tests.parity.programs._subjects import Value, passes
+from tests.parity.programs._subjects import AnyValue, passes
 
 
-def by_tags(lib: Lib, root: Value, late: set[str], tags: list[str]) -> Value:
+def by_tags(
+    lib: Lib, root: AnyValue, late: set[str], tags: list[str]
+) -> AnyValue:
     """A traced program, cut in two: some nodes are in the part "late"."""
     gm = lib.symbolic_trace(root)
     for node in gm.graph.nodes:
@@ -32,7 +34,7 @@ class Weighed(nn.Module):
     differs="split-effects", ours="AssertionError: Component early order mu"
 )
 def a_write_moved_by_tags(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         y = x + 1
         before = y * 2
         y.add_(3)
@@ -43,7 +45,7 @@ def a_write_moved_by_tags(lib: Lib) -> Seen:
 
 @program(differs="split-tags-defaults", ours=6)
 def a_default_after_tags(lib: Lib) -> Seen:
-    def f(x: Value, k: Value = 2, *more: Value) -> Value:
+    def f(x: AnyValue, k: AnyValue = 2, *more: AnyValue) -> AnyValue:
         return x * k, more
 
     try:
@@ -68,7 +70,7 @@ def graphs_compared(lib: Lib) -> Seen:
 
 @program(differs="legalize-stable", ours=["clone", "neg", "exp", "mul", "add_"])
 def nodes_made_legal(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         y = x.clone()
         read = y * x.neg().exp()
         y.add_(3)

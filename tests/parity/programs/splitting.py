@@ -8,12 +8,15 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import Value, passes
+from tests.parity.programs._subjects import AnyValue, passes
 
 
 def split(
-    lib: Lib, root: Callable[..., Value], parts: dict[str, int], **options: bool
-) -> Value:
+    lib: Lib,
+    root: Callable[..., AnyValue],
+    parts: dict[str, int],
+    **options: bool,
+) -> AnyValue:
     """A traced program, cut by the names of its nodes; else they are in 0."""
     gm = lib.symbolic_trace(root)
     return passes(lib, "split_module").split_module(
@@ -26,7 +29,7 @@ def split(
     ours=("RuntimeError: cycle exists between partitions!", True),
 )
 def parts_that_need_each_other(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         return torch.relu(x).neg().exp()
 
     said = error(lambda: split(lib, f, {"neg": 1}))
@@ -39,7 +42,7 @@ def parts_that_need_each_other(lib: Lib) -> Seen:
 
 @program(differs="split-effects", ours=[[2.0], [20.0]])
 def a_write_between_reads(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
+    def f(x: AnyValue) -> AnyValue:
         y = x + 1
         before = y * 2
         y.add_(3)
@@ -57,13 +60,13 @@ class OneName(nn.Module):
         self.a = nn.Sequential(nn.Threshold(5, 3))
         self.a_0 = nn.ReLU()
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: AnyValue) -> AnyValue:
         return self.a_0(self.a(x)).neg()
 
 
 @program(differs="split-names", ours=[3.0])
 def two_paths_that_look_alike(lib: Lib) -> Seen:
-    model: Value = OneName()
+    model: AnyValue = OneName()
     gm = split(lib, model, {"neg": 1})
     values: list[float] = gm(torch.ones(1)).tolist()
     return [abs(value) for value in values]
@@ -71,7 +74,7 @@ def two_paths_that_look_alike(lib: Lib) -> Seen:
 
 @program(differs="split-kept-names", ours=3)
 def kept_names_and_any_number_of_inputs(lib: Lib) -> Seen:
-    def f(x: Value, k: int = 1, *rest: Value) -> Value:
+    def f(x: AnyValue, k: int = 1, *rest: AnyValue) -> AnyValue:
         return x + k, rest
 
     try:
@@ -82,7 +85,7 @@ def kept_names_and_any_number_of_inputs(lib: Lib) -> Seen:
 
 @program(differs="split-codegen", ours=[2.0])
 def nested_inputs(lib: Lib) -> Seen:
-    def f(pair: Value) -> Value:
+    def f(pair: AnyValue) -> AnyValue:
         return (pair["a"] + pair["b"]).relu()
 
     gm = lib.symbolic_trace(
@@ -96,7 +99,7 @@ def nested_inputs(lib: Lib) -> Seen:
 
 @program(differs="split-modes", ours=([True, False], 0))
 def a_part_in_another_grad_mode(lib: Lib) -> Seen:
-    graph: Value = lib.Graph()
+    graph: AnyValue = lib.Graph()
     x = graph.placeholder("x")
     one = graph.call_function(torch.sin, (x,))
     switch = torch._C._set_grad_enabled

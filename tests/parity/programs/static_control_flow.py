@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tests.parity.harness import Lib, Seen, error, program, show
-from tests.parity.programs._subjects import Overview, Value, lines, module_of
+from tests.parity.programs._subjects import AnyValue, Overview, lines, module_of
 
 
 class MyModule(nn.Module):
@@ -69,7 +69,7 @@ def a_setting_is_fixed_outside_the_traced_function(lib: Lib) -> Seen:
     def f(x, flag):
         return x if flag else x * 2
 
-    def fixing(flag: bool) -> Value:
+    def fixing(flag: bool) -> AnyValue:
         return lambda x: f(x, flag)
 
     return [
@@ -116,7 +116,7 @@ def a_transform_that_changes_nothing_keeps_results(lib: Lib) -> Seen:
     model = Overview()
     gm = lib.symbolic_trace(model)
     graph = lib.Graph()
-    copies: dict[Value, Value] = {}
+    copies: dict[AnyValue, AnyValue] = {}
     for node in gm.graph.nodes:
         copies[node] = graph.node_copy(node, lambda n: copies[n])
     new = lib.GraphModule(gm, graph)
@@ -140,7 +140,7 @@ def the_generated_forward_pasted_into_a_class(lib: Lib) -> Seen:
 def a_debugger_finds_the_line_of_every_frame(lib: Lib) -> Seen:
     frames: list[tuple[str, str]] = []
 
-    def probe(x: Value) -> Value:
+    def probe(x: AnyValue) -> AnyValue:
         caller = inspect.stack()[1]
         frames.append((caller.function, (caller.code_context or [""])[0]))
         return x

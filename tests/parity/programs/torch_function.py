@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Root,
-    Value,
     lines,
     new_nodes,
     proxies,
@@ -24,7 +24,7 @@ from tests.parity.programs._subjects import (
 def torch_functions_ask_the_proxy(lib: Lib) -> Seen:
     asked = []
 
-    def spy(cls: Value, orig: Value, *rest: object) -> Value:
+    def spy(cls: AnyValue, orig: AnyValue, *rest: object) -> AnyValue:
         asked.append(orig.__name__)
         return lib.Proxy.__torch_function__.__func__(cls, orig, *rest)
 

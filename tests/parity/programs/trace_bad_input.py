@@ -10,16 +10,16 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Overview,
     Root,
-    Value,
     lines,
     proxy,
 )
 
 
-def kind(act: Value) -> str:
+def kind(act: AnyValue) -> str:
     """The type of what `act` raises, or 'no error'."""
     return error(act).partition(":")[0]
 
@@ -55,7 +55,7 @@ def values_that_cannot_be_returned(lib: Lib) -> Seen:
     async def waiting(x):
         return x
 
-    def trace(root: Value) -> str:
+    def trace(root: AnyValue) -> str:
         return error(lambda: lib.symbolic_trace(root), chars=45)
 
     class Own:
@@ -80,7 +80,7 @@ def roots_without_self_or_forward(lib: Lib) -> Seen:
 
     class Selfless(nn.Module):
         @staticmethod
-        def forward(x: Value) -> Value:
+        def forward(x: AnyValue) -> AnyValue:
             return x
 
     class Starred(nn.Module):
@@ -114,7 +114,7 @@ def proxies_where_python_wants_a_value(lib: Lib) -> Seen:
         with x:
             return x
 
-    def trace(root: Value) -> str:
+    def trace(root: AnyValue) -> str:
         return error(lambda: lib.symbolic_trace(root), chars=44)
 
     return [
@@ -149,7 +149,7 @@ def targets_that_the_root_lacks(lib: Lib) -> Seen:
     x = calling.placeholder("x")
     calling.output(calling.call_module("linear.missing", (x,)))
 
-    def build(root: object, graph: Value) -> str:
+    def build(root: object, graph: AnyValue) -> str:
         try:
             lib.GraphModule(root, graph)
         except AttributeError:
@@ -168,22 +168,22 @@ def targets_that_the_root_lacks(lib: Lib) -> Seen:
 
 @program()
 def graphs_whose_code_fails_when_it_runs(lib: Lib) -> Seen:
-    def run(build: Value, *inputs: object) -> str:
+    def run(build: AnyValue, *inputs: object) -> str:
         g = lib.Graph()
         build(g, g.placeholder("x"))
         gm = lib.GraphModule({"linear": nn.Linear(2, 2)}, g)
         return error(lambda: gm(*inputs), chars=40)
 
-    def missing_method(g: Value, x: Value) -> None:
+    def missing_method(g: AnyValue, x: AnyValue) -> None:
         g.output(g.call_method("no_such_method", (x,)))
 
-    def unknown_keyword(g: Value, x: Value) -> None:
+    def unknown_keyword(g: AnyValue, x: AnyValue) -> None:
         g.output(g.call_function(torch.relu, (x,), {"no_such": 1}))
 
-    def wrong_shape(g: Value, x: Value) -> None:
+    def wrong_shape(g: AnyValue, x: AnyValue) -> None:
         g.output(g.call_module("linear", (x,)))
 
-    def not_called(g: Value, x: Value) -> None:
+    def not_called(g: AnyValue, x: AnyValue) -> None:
         g.output(g.call_module("linear.weight", (x,)))
 
     return [
@@ -194,7 +194,7 @@ def graphs_whose_code_fails_when_it_runs(lib: Lib) -> Seen:
     ]
 
 
-def build_error(lib: Lib, build: Value) -> str:
+def build_error(lib: Lib, build: AnyValue) -> str:
     """What building a graph, and a module of it, raises; 'runs' if nothing."""
     g = lib.Graph()
     try:
@@ -210,13 +210,13 @@ def build_error(lib: Lib, build: Value) -> str:
     ours=["runs", "RuntimeError", "runs"],
 )
 def a_graph_without_output_has_no_code(lib: Lib) -> Seen:
-    def empty(g: Value) -> None:
+    def empty(g: AnyValue) -> None:
         del g
 
-    def placeholders(g: Value) -> None:
+    def placeholders(g: AnyValue) -> None:
         g.placeholder("x")
 
-    def whole(g: Value) -> None:
+    def whole(g: AnyValue) -> None:
         g.output(g.placeholder("x"))
 
     return [build_error(lib, build) for build in (empty, placeholders, whole)]
@@ -227,19 +227,19 @@ def a_graph_without_output_has_no_code(lib: Lib) -> Seen:
     ours=["RuntimeError", "RuntimeError", "RuntimeError", "RuntimeError"],
 )
 def signatures_that_python_refuses(lib: Lib) -> Seen:
-    def twice(g: Value) -> None:
+    def twice(g: AnyValue) -> None:
         g.placeholder("x")
         g.output(g.create_node("placeholder", "x", (), {}, name="other"))
 
-    def default_first(g: Value) -> None:
+    def default_first(g: AnyValue) -> None:
         g.placeholder("x", default_value=1)
         g.output(g.placeholder("y"))
 
-    def two_stars(g: Value) -> None:
+    def two_stars(g: AnyValue) -> None:
         g.placeholder("*args")
         g.output(g.placeholder("*more"))
 
-    def named_self(g: Value) -> None:
+    def named_self(g: AnyValue) -> None:
         g.placeholder("x")
         g.output(g.placeholder("self"))
 

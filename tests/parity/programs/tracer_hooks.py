@@ -11,11 +11,11 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Overview,
     Root,
-    Value,
     lines,
     module_of,
     node_line,
@@ -29,7 +29,7 @@ from tests.parity.programs._subjects import (
 def a_tracer_may_decide_what_is_true(lib: Lib) -> Seen:
     asked: list[str] = []
 
-    def to_bool(self: Value, obj: Value) -> bool:
+    def to_bool(self: AnyValue, obj: AnyValue) -> bool:
         asked.append(node_line(obj.node))
         return True
 
@@ -42,7 +42,7 @@ def a_tracer_may_decide_what_is_true(lib: Lib) -> Seen:
 
 @program(claims=("tracer-hooks-overridable", "iter-raises-trace-error"))
 def a_tracer_may_iterate(lib: Lib) -> Seen:
-    def each(self: Value, obj: Value) -> object:
+    def each(self: AnyValue, obj: AnyValue) -> object:
         return iter([obj[0], obj[1]])
 
     @no_type_check
@@ -94,8 +94,8 @@ def every_tracer_has_graph_scope_and_module_stack(lib: Lib) -> Seen:
 @program(claims=("tracer-create-node-hook",))
 def create_node_may_refuse(lib: Lib) -> Seen:
     def create_node(
-        self: Value, kind: str, target: Value, *rest: Any, **named: Any
-    ) -> Value:
+        self: AnyValue, kind: str, target: AnyValue, *rest: Any, **named: Any
+    ) -> AnyValue:
         if kind == "call_method" and target.endswith("_"):
             raise RuntimeError(f"no in-place operations, but {target}")
         return lib.Tracer.create_node(self, kind, target, *rest, **named)
@@ -110,7 +110,7 @@ def create_node_may_refuse(lib: Lib) -> Seen:
 def create_node_may_add_to_every_node(lib: Lib) -> Seen:
     count = iter(range(100))
 
-    def create_node(self: Value, *args: Any, **kwargs: Any) -> Value:
+    def create_node(self: AnyValue, *args: Any, **kwargs: Any) -> AnyValue:
         node = lib.Tracer.create_node(self, *args, **kwargs)
         node.meta["number"] = next(count)
         return node
@@ -139,15 +139,15 @@ def proxy_chooses_the_class_of_proxies(lib: Lib) -> Seen:
 def create_proxy_lowers_creates_and_wraps(lib: Lib) -> Seen:
     steps: list[str] = []
 
-    def create_arg(self: Value, a: object) -> Value:
+    def create_arg(self: AnyValue, a: object) -> AnyValue:
         steps.append(f"create_arg {type(a).__name__}")
         return base.create_arg(self, a)
 
-    def create_node(self: Value, kind: str, *rest: Any) -> Value:
+    def create_node(self: AnyValue, kind: str, *rest: Any) -> AnyValue:
         steps.append(f"create_node {kind}")
         return base.create_node(self, kind, *rest)
 
-    def wrap_node(self: Value, node: Value) -> Value:
+    def wrap_node(self: AnyValue, node: AnyValue) -> AnyValue:
         steps.append(f"proxy {node.name}")
         return base.proxy(self, node)
 
@@ -173,12 +173,12 @@ def create_proxy_lowers_creates_and_wraps(lib: Lib) -> Seen:
 def all_three_steps_serve_every_kind_of_node(lib: Lib) -> Seen:
     steps: list[str] = []
 
-    def create_node(self: Value, *args: Any, **named: Any) -> Value:
+    def create_node(self: AnyValue, *args: Any, **named: Any) -> AnyValue:
         node = lib.Tracer.create_node(self, *args, **named)
         steps.append(f"create_node {node.name}")
         return node
 
-    def wrap_node(self: Value, node: Value) -> Value:
+    def wrap_node(self: AnyValue, node: AnyValue) -> AnyValue:
         steps.append(f"proxy {node.name}")
         return lib.Tracer.proxy(self, node)
 
@@ -189,9 +189,9 @@ def all_three_steps_serve_every_kind_of_node(lib: Lib) -> Seen:
 @program(claims=("create-proxy-factory",))
 def create_proxy_takes_name_type_and_factory(lib: Lib) -> Seen:
     t = lib.proxy.GraphAppendingTracer(lib.Graph())
-    made: list[Value] = []
+    made: list[AnyValue] = []
 
-    def factory(node: Value) -> Value:
+    def factory(node: AnyValue) -> AnyValue:
         made.append(node)
         return lib.Proxy(node, t)
 
@@ -236,13 +236,13 @@ def stack_traces_name_the_line_in_forward(lib: Lib) -> Seen:
     ]
 
 
-def relu_of_triple(x: Value) -> Value:
+def relu_of_triple(x: AnyValue) -> AnyValue:
     """A function not called forward."""
     y = x * 3  # in a function
     return torch.relu(y)
 
 
-def last_line(node: Value) -> str:
+def last_line(node: AnyValue) -> str:
     """The last line of a Node's stack trace, markers aside."""
     trace = str(node.stack_trace)
     said = [line.strip(" ~^") for line in trace.splitlines()]
@@ -401,7 +401,9 @@ def attributes_come_from_the_tracers_proxies_too(lib: Lib) -> Seen:
 def create_proxy_can_be_overridden(lib: Lib) -> Seen:
     kinds: list[str] = []
 
-    def create_proxy(self: Value, kind: str, *args: Any, **named: Any) -> Value:
+    def create_proxy(
+        self: AnyValue, kind: str, *args: Any, **named: Any
+    ) -> AnyValue:
         kinds.append(kind)
         return lib.Tracer.create_proxy(self, kind, *args, **named)
 
@@ -411,10 +413,10 @@ def create_proxy_can_be_overridden(lib: Lib) -> Seen:
 
 @program(claims=("tracer-hooks-overridable",))
 def names_and_paths_can_be_overridden(lib: Lib) -> Seen:
-    def path_of_module(self: Value, mod: nn.Module) -> str:
+    def path_of_module(self: AnyValue, mod: nn.Module) -> str:
         return f"moved.{lib.Tracer.path_of_module(self, mod)}"
 
-    def get_fresh_qualname(self: Value, prefix: str) -> str:
+    def get_fresh_qualname(self: AnyValue, prefix: str) -> str:
         return f"own{prefix}"
 
     graph = trace_with(
@@ -428,7 +430,9 @@ def names_and_paths_can_be_overridden(lib: Lib) -> Seen:
 
 @program(claims=("tracer-hooks-overridable",))
 def trace_can_be_extended(lib: Lib) -> Seen:
-    def trace(self: Value, root: Value, concrete_args: Value = None) -> Value:
+    def trace(
+        self: AnyValue, root: AnyValue, concrete_args: AnyValue = None
+    ) -> AnyValue:
         graph = lib.Tracer.trace(self, root, concrete_args)
         for node in graph.nodes:
             node.meta["seen"] = True
@@ -445,14 +449,14 @@ def trace_can_be_extended(lib: Lib) -> Seen:
 @program(claims=("tracer-hooks-overridable",))
 def create_node_may_edit_the_keywords(lib: Lib) -> Seen:
     def create_node(
-        self: Value,
+        self: AnyValue,
         kind: str,
-        target: Value,
-        args: Value,
-        kwargs: Value,
-        *rest: Value,
-        **named: Value,
-    ) -> Value:
+        target: AnyValue,
+        args: AnyValue,
+        kwargs: AnyValue,
+        *rest: AnyValue,
+        **named: AnyValue,
+    ) -> AnyValue:
         kwargs.pop("inplace", None)
         if target is torch.relu:
             kwargs["input"], args = args[0], ()
@@ -477,13 +481,21 @@ def call_module_may_run_a_module_without_forward(lib: Lib) -> Seen:
         """
 
     def by_method(
-        self: Value, m: Value, _: Value, args: Value, named: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        _: AnyValue,
+        args: AnyValue,
+        named: AnyValue,
+    ) -> AnyValue:
         return m.forward(*args, **named)
 
     def by_class(
-        self: Value, m: Value, _: Value, args: Value, named: Value
-    ) -> Value:
+        self: AnyValue,
+        m: AnyValue,
+        _: AnyValue,
+        args: AnyValue,
+        named: AnyValue,
+    ) -> AnyValue:
         return type(m).forward(m, *args, **named)
 
     seen: list[Seen] = []

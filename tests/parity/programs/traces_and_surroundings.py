@@ -12,10 +12,10 @@ from torch.nn.utils import parametrize
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Outer,
     Root,
-    Value,
     lines,
     trace_with,
 )
@@ -147,7 +147,7 @@ def another_thread_runs_modules_during_a_trace(lib: Lib) -> Seen:
     ],
 )
 def a_proxy_used_after_its_trace(lib: Lib) -> Seen:
-    leaked: list[Value] = []
+    leaked: list[AnyValue] = []
 
     @no_type_check
     def f(x):
@@ -156,7 +156,7 @@ def a_proxy_used_after_its_trace(lib: Lib) -> Seen:
 
     graph = lib.Tracer().trace(f)
     (p,) = leaked
-    uses: list[Value] = [
+    uses: list[AnyValue] = [
         lambda: repr(p),
         lambda: p + 1,
         lambda: torch.relu(p),
@@ -178,7 +178,7 @@ def a_proxy_of_another_trace(lib: Lib) -> Seen:
     def outer(x, use):
         return lib.Tracer().trace(lambda y: use(x, y))
 
-    def trace(use: Value) -> str:
+    def trace(use: AnyValue) -> str:
         @no_type_check
         def root(x):
             outer(x, use)
@@ -228,7 +228,7 @@ def properties_and_plain_attributes_of_modules(lib: Lib) -> Seen:
             self.register_buffer("gone", None)
 
         @property
-        def doubled(self) -> Value:
+        def doubled(self) -> AnyValue:
             return self.w * 2
 
         @no_type_check

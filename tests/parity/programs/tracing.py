@@ -10,10 +10,10 @@ from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
+    AnyValue,
     Inner,
     Overview,
     Root,
-    Value,
     lines,
     node_line,
     subclass,
@@ -127,7 +127,7 @@ def the_root_is_called_once_with_proxies(lib: Lib) -> Seen:
 
 @program(claims=("trace-runs-root-with-proxies",))
 def what_the_root_returns_is_the_output(lib: Lib) -> Seen:
-    roots: list[Value] = [
+    roots: list[AnyValue] = [
         lambda x: x,
         lambda x: None,
         lambda x: 3,
@@ -156,7 +156,7 @@ def every_parameter_gets_its_placeholder(lib: Lib) -> Seen:
         return a + b
 
     @functools.wraps(plain)
-    def decorated(*args: Any, **kwargs: Any) -> Value:
+    def decorated(*args: Any, **kwargs: Any) -> AnyValue:
         return plain(*args, **kwargs) * 2
 
     @no_type_check
@@ -178,8 +178,8 @@ def create_args_for_root_can_be_called_and_overridden(lib: Lib) -> Seen:
     seen: list[object] = []
 
     def create_args(
-        self: Value, fn: Value, is_module: bool, *rest: Any
-    ) -> Value:
+        self: AnyValue, fn: AnyValue, is_module: bool, *rest: Any
+    ) -> AnyValue:
         result = lib.Tracer.create_args_for_root(self, fn, is_module, *rest)
         seen.append((is_module, len(result[1]), result[0] is fn))
         return result
@@ -254,7 +254,7 @@ def patches_are_undone_whatever_is_raised(lib: Lib) -> Seen:
     call, read = nn.Module.__call__, nn.Module.__getattr__
     seen: list[object] = []
 
-    def raising(kind: type[BaseException]) -> Value:
+    def raising(kind: type[BaseException]) -> AnyValue:
         @no_type_check
         def forward(self, x):
             raise kind()
@@ -303,7 +303,9 @@ def shared_parameters_have_their_first_name(lib: Lib) -> Seen:
 def getattr_of_the_tracer_can_be_overridden(lib: Lib) -> Seen:
     asked: list[tuple[str, str]] = []
 
-    def getattr_(self: Value, attr: str, value: Value, cache: Value) -> Value:
+    def getattr_(
+        self: AnyValue, attr: str, value: AnyValue, cache: AnyValue
+    ) -> AnyValue:
         asked.append((attr, type(value).__name__))
         return value
 

@@ -35,7 +35,7 @@ from ...rewriting.patterns import (
 )
 from ...use_def.arguments import holds_node
 from ...use_def.errors import refuse_torchs
-from ...use_def.values import Argument, Value
+from ...use_def.values import AnyValue, Argument
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
 
@@ -53,7 +53,7 @@ class Mismatch(NamedTuple):
     reason: str
     pattern: Argument
     found: Argument
-    nodes_map: dict[Node, Value]
+    nodes_map: dict[Node, AnyValue]
 
 
 @dataclass
@@ -73,9 +73,9 @@ class InternalMatch:
     """
 
     anchors: list[Node]
-    nodes_map: dict[Node, Value] = field(default_factory=dict)
-    placeholder_nodes: list[Value] = field(default_factory=list)
-    returning_nodes: list[Value] = field(default_factory=list)
+    nodes_map: dict[Node, AnyValue] = field(default_factory=dict)
+    placeholder_nodes: list[AnyValue] = field(default_factory=list)
+    returning_nodes: list[AnyValue] = field(default_factory=list)
     name_node_map: dict[str, Node] = field(default_factory=dict)
 
     def __copy__(self) -> InternalMatch:
@@ -262,13 +262,13 @@ class Search:
         self.graph = graph
         self.name = name
         self.keep = keep
-        self.nodes_map: dict[Node, Value] = {}
+        self.nodes_map: dict[Node, AnyValue] = {}
         self.partners: set[Node] = set()
         self.stack: list[Comparison] = []
         self.choices: list[tuple[list[Comparison], int]] = []
         self.taken: set[Node] = set()
         self.mismatches: list[Mismatch] = []
-        self.before: Mapping[Node, Value] = {}
+        self.before: Mapping[Node, AnyValue] = {}
 
     def matches(self) -> Iterator[InternalMatch]:
         """All matches: each way to pair all anchors, in order."""
@@ -447,12 +447,12 @@ def _difference(sought: Node, found: Node) -> str:
     return "another operation"
 
 
-CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
+CONVERTERS: Final[dict[type, Callable[[AnyValue], AnyValue]]] = {}
 """Class of torch.fx -> what makes the same of fx of an instance, to be read;
 the package root fills it in."""
 
 
-def as_ours(found: Value) -> Value:
+def as_ours(found: AnyValue) -> AnyValue:
     """A graph or module of torch.fx as one of fx, to be read; else as it is.
 
     Raises:

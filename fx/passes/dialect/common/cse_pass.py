@@ -23,7 +23,7 @@ from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import Node
 from ....use_def.dead_code import is_in
-from ....use_def.values import Argument, Value
+from ....use_def.values import AnyValue, Argument
 from ...infra.pass_base import PassBase, PassResult
 from ...structure import BY_REPR
 from ...tools_common import CALLABLE_NODE_OPS
@@ -37,7 +37,7 @@ _BANNED: Final = (
 ).split()
 
 
-def get_CSE_banned_ops() -> set[Value]:
+def get_CSE_banned_ops() -> set[AnyValue]:
     """Operators that draw random numbers, and some that work in place.
 
     They need not be banned here: no call with an effect is merged.
@@ -60,9 +60,9 @@ class CSEPass(PassBase):
     to it, or that the caller has to list them all.
     """
 
-    def __init__(self, banned_ops: Collection[Value] | None = None) -> None:
+    def __init__(self, banned_ops: Collection[AnyValue] | None = None) -> None:
         """Merge all calls but those of some functions and operators."""
-        self.banned_ops: Collection[Value] = banned_ops or ()
+        self.banned_ops: Collection[AnyValue] = banned_ops or ()
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """A new module without the equal calls, or the old one as it was.
@@ -85,7 +85,7 @@ class CSEPass(PassBase):
 
 
 def equal_calls(
-    graph: Graph, banned_ops: Collection[Value] = ()
+    graph: Graph, banned_ops: Collection[AnyValue] = ()
 ) -> Iterator[tuple[Node, Node]]:
     """Calls that can be left out, and for each the earlier call it equals.
 

@@ -137,16 +137,14 @@ def _map_dataclass(a: AnyValue, fn: Callable[[Argument], Argument]) -> Argument:
     return constructed(type(a), fields)
 
 
-def constructed(
-    kind: Callable[..., AnyValue], fields: dict[str, AnyValue]
-) -> AnyValue:
+def constructed(kind: AnyValue, fields: dict[str, AnyValue]) -> AnyValue:
     """A dataclass with these fields, made by its constructor.
 
     Raises:
         TypeError: the constructor does not take the fields as they are, or
             changes one, and so would change it again in each copy.
     """
-    specs = dataclasses.fields(cast("AnyValue", kind))
+    specs = dataclasses.fields(kind)
     instance = kind(**{f.name: fields[f.name] for f in specs if f.init})
     for name, value in fields.items():
         stored = getattr(instance, name, None)

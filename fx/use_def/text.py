@@ -262,9 +262,7 @@ def format_arg(arg: Argument) -> str:
     return str(arg)
 
 
-def in_order(
-    items: Collection[AnyValue], texts: Iterable[str]
-) -> Iterable[str]:
+def in_order(items: Collection[object], texts: Iterable[str]) -> Iterable[str]:
     """The texts of a set's items, in an order that every process has.
 
     Strings, and most objects, are in another order in each.

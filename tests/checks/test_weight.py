@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_400,
-    "lines of Python in stages": 29_690,
-    "lines of Python in tests": 78_985,
-    "lines of Python in docs": 11_840,
-    "words of the site": 75_710,
-    "files in fx": 193,
+    "lines of Python in fx": 40_567,
+    "lines of Python in stages": 29_689,
+    "lines of Python in tests": 79_114,
+    "lines of Python in docs": 11_846,
+    "words of the site": 75_672,
+    "files in fx": 212,
 }
 
 

@@ -1,4 +1,4 @@
-"""Extra: sizes that stay free while a program runs on fake tensors.
+"""Extra: sizes that are dynamic while a program runs on fake tensors.
 
 A `SymInt` is an int to Python that knows which expression of the inputs' sizes
 it is.  When the program asks for a number or a truth value, torch's `ShapeEnv`
@@ -435,7 +435,7 @@ _OF_FLOATS: Final[dict[str, Callable[..., AnyValue]]] = {
 def _asking(dispatch: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """The same method of a mode, which asks for sizes that a rule leaves out.
 
-    Torch's rule for `squeeze` takes a size that is free for not 1, and does not
+    Torch's rule for `squeeze` takes a dynamic size for not 1, and does not
     check that. It is asked here, whoever calls it by whatever name.
     """
 

@@ -33,7 +33,7 @@ PYTHONS: Final = nox.project.python_versions(
 
 _OLDEST, _NEWEST = re.findall(
     r'^(?:OLDEST|TESTED)_TORCH\b.*"2\.(\d+)"',
-    (ROOT / "fx" / "torch_internals" / "names.py").read_text("utf-8"),
+    (ROOT / "fx" / "torch_private" / "names.py").read_text("utf-8"),
     re.MULTILINE,
 )
 TORCHES: Final = [f"2.{n}" for n in range(int(_OLDEST), int(_NEWEST) + 1)]
@@ -63,7 +63,7 @@ AT_NEWEST: Final = (
     "tests/library/test_partitioner.py",
     "tests/library/test_pytree_codegen.py",
     "tests/library/test_source_matcher.py",
-    "tests/library/test_torch_internals.py",
+    "tests/library/test_torch_private.py",
     "tests/library/test_torch_versions.py",
     "tests/library/test_trace.py",
     "tests/checks/test_api_surface.py",

@@ -18,7 +18,7 @@ has imported the function. Behind a block that switches one, they are asked in
 the graph. What nobody has asked is not compared: a graph that was traced
 outside of autocast may be called inside.
 
-Sizes stay free.  Each one that may vary is a symbol to torch, and a call of
+Sizes are dynamic.  Each one that may vary is a symbol to torch, and a call of
 `size` in the graph.  What Python computes of sizes is an expression of the
 symbols, which is written as Python (`text`), and that text becomes nodes
 (`node`):

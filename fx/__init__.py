@@ -38,7 +38,7 @@ from .proxy import Proxy, TraceError
 from .tracing.wrapping import ProxyableClassMeta, wrap
 from .tracing.inputs import PH
 from .tracing.tracer import Tracer
-from .codegen import nested as _variants
+from .codegen import nested as _nested
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace

@@ -8,19 +8,19 @@ from unittest.mock import patch
 
 from torch import Tensor, nn
 
-AnyValue: TypeAlias = Any  # whatever the traced program computes with
+Value: TypeAlias = Any  # whatever the traced program computes with
 
 
-def label(target: AnyValue) -> str:
+def label(target: Value) -> str:
     return str(getattr(target, "__name__", target))
 
 
 @dataclass(eq=False)
 class Node:
     op: str
-    target: AnyValue
-    args: tuple[AnyValue, ...]
-    kwargs: dict[str, AnyValue]
+    target: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
     name: str
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
 
     def add(
-        self, op: str, target: AnyValue, *args: AnyValue, **kwargs: AnyValue
+        self, op: str, target: Value, *args: Value, **kwargs: Value
     ) -> Node:
         name = label(target).replace(".", "_")
         if any(node.name == name for node in self.nodes):
@@ -52,7 +52,7 @@ class Graph:
         return "\n".join(n.line() for n in self.nodes)
 
 
-def swap(value: AnyValue, kind: type, new: AnyValue) -> AnyValue:
+def swap(value: Value, kind: type, new: Value) -> Value:
     """Put new(v) in place of each v of a kind, however deep it is nested."""
     if isinstance(value, tuple | list):
         return type(value)([swap(one, kind, new) for one in value])
@@ -66,7 +66,7 @@ class Proxy:
     graph: Graph
     node: Node
 
-    def __getattr__(self, name: str) -> AnyValue:
+    def __getattr__(self, name: str) -> Value:
         return lambda *a, **k: record("call_method", name, (self, *a), k)
 
     def __bool__(self) -> bool:
@@ -74,18 +74,12 @@ class Proxy:
 
     @classmethod
     def __torch_function__(
-        cls,
-        function: AnyValue,
-        _: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue = None,
-    ) -> AnyValue:
+        cls, function: Value, _: Value, args: Value, kwargs: Value = None
+    ) -> Value:
         return record("call_function", function, args, kwargs)
 
 
-def record(
-    op: str, target: AnyValue, args: AnyValue, kwargs: AnyValue = None
-) -> Proxy:
+def record(op: str, target: Value, args: Value, kwargs: Value = None) -> Proxy:
     """Add a call to the graph of the proxies among its arguments."""
     found: list[Proxy] = []
     swap((args, kwargs), Proxy, found.append)
@@ -94,7 +88,7 @@ def record(
     return Proxy(graph, graph.add(op, target, *args, **kwargs))
 
 
-def operation(function: AnyValue, step: int = 1) -> AnyValue:
+def operation(function: Value, step: int = 1) -> Value:
     return lambda *args: record("call_function", function, args[::step])
 
 
@@ -108,7 +102,7 @@ def trace(root: nn.Module) -> Graph:
     graph = Graph()
     paths = {module: path for path, module in root.named_modules()}
 
-    def call(module: nn.Module, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
+    def call(module: nn.Module, *args: Value, **kwargs: Value) -> Proxy:
         return record("call_module", paths[module], args, kwargs)
 
     names = inspect.signature(root.forward).parameters
@@ -118,10 +112,10 @@ def trace(root: nn.Module) -> Graph:
     return graph
 
 
-def interpret(graph: Graph, root: nn.Module, *inputs: AnyValue) -> AnyValue:
+def interpret(graph: Graph, root: nn.Module, *inputs: Value) -> Value:
     """Run a graph node by node."""
-    env, waiting = dict[Node, AnyValue](), list(inputs)
-    args: AnyValue = ()
+    env, waiting = dict[Node, Value](), list(inputs)
+    args: Value = ()
     for node in graph.nodes:
         args, kwargs = swap((node.args, node.kwargs), Node, env.get)
         match node.op:

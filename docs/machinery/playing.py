@@ -30,7 +30,7 @@ from stages.manifest import stages
 STAGES: Final = 5
 """The last stage of which all files run with the stand-in for torch."""
 
-MORE: Final = ("interpreter.py",)
+MORE: Final = ("interpreter.py", "codegen/nested.py")
 """Files of later stages that run with it, too."""
 
 PYTHON: Final = "pyodide@314.0.7"
@@ -129,8 +129,8 @@ def face() -> str:
     for node in top:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             place = FX.joinpath(*node.module.split("."))
-            own = place.with_suffix(".py")
-            if own in there:
+            own = {place / f"{one.name}.py" for one in node.names}
+            if place.with_suffix(".py") in there or own <= there:
                 lines.append(ast.unparse(node))
     return "\n".join(lines) + "\n"
 

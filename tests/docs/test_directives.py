@@ -243,7 +243,7 @@ def test_a_class_for_type_checkers_is_not_folded() -> None:
 
 def test_an_import_that_is_marked_is_not_folded() -> None:
     text = (
-        "/// source | fx.node\n    to: T\n    mark: import torch\n\nWhy.\n///\n"
+        "/// source | fx.node\n    to: T\n    mark: import copy\n\nWhy.\n///\n"
     )
     html = drawn(text)
     assert "fx-imports" not in html

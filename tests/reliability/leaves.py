@@ -191,7 +191,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/example_trace/recorder.py",
-            "self.call(of_structure, *asked)",
+            "self.call(of_structure, node, structure_of(result), *opened)",
             "node",
             "what a leaf returns is not compared",
         ),

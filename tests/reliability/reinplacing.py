@@ -218,8 +218,8 @@ PART = Part(
         ),
         Plant(
             RECOMPUTING,
-            'raise NotInPlace("4", f"{node} depends on the strides of the '
-            'result")',
+            'raise NotInPlace(\n                "4", f"{node} depends on the '
+            'strides of the result"\n            )',
             "pass",
             "rule 4: a later node depends on the strides",
         ),

@@ -451,10 +451,8 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
         in_place = getattr(module, "inplace", False)
         return not in_place and returns_new_tensor(module)
     if node.op == "call_method":
-        base = str(node.target)
-        return base in tables.RETURNS_NEW_MEMORY and is_tensor(
-            first_of(node), tensors
-        )
+        is_new = str(node.target) in tables.RETURNS_NEW_MEMORY
+        return is_new and is_tensor(first_of(node), tensors)
     if node.op != "call_function":
         return False
     if node.target is getattr:

@@ -244,9 +244,7 @@ class Recorder(Tracer):
         finally:
             self.graph, self.inner = before
 
-    def call(
-        self, target: Function, *args: Argument, **kwargs: AnyValue
-    ) -> Node:
+    def call(self, target: Function, *args: Argument, **kwargs: object) -> Node:
         """Add a call_function node."""
         return self.create_node("call_function", target, args, kwargs)
 
@@ -459,12 +457,8 @@ class Recorder(Tracer):
             raise TraceError(errors.changed(call.name))
         node = make(*written)
         if not is_tensor(result) and result is not None:
-            asked: AnyValue = (
-                node,
-                structure_of(result),
-                *self.questions.opened(),
-            )
-            node = self.call(of_structure, *asked)
+            opened = self.questions.opened()
+            node = self.call(of_structure, node, structure_of(result), *opened)
         self.unsure.add(node)
         return bind(node, result)
 

@@ -53,7 +53,8 @@ def train(self: GraphModule, mode: bool = True) -> GraphModule:
     """
     if "_graph" in vars(self):  # a subclass may build itself, graph last
         _warn_of_mode(self.graph, mode)
-    return super(GraphModule, self).train(mode)
+    super(GraphModule, self).train(mode)
+    return self
 
 
 def _warn_of_mode(graph: Graph, training: bool) -> None:

@@ -75,7 +75,8 @@ class Watching(TraceListener):
 
     def replace(self) -> None:
         """Replace what asks for a trace, switches modes, or changes torch."""
-        for place in (*FLAGS, APPLY, TRAINING):
+        places: AnyValue = *FLAGS, APPLY, TRAINING
+        for place in places:
             TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)

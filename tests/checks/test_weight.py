@@ -14,10 +14,10 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_567,
+    "lines of Python in fx": 40_568,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_114,
-    "lines of Python in docs": 11_846,
+    "lines of Python in tests": 79_133,
+    "lines of Python in docs": 11_840,
     "words of the site": 75_672,
     "files in fx": 212,
 }

@@ -334,3 +334,22 @@ def test_a_check_that_fails_leaves_the_blocks_that_are_open() -> None:
         gm(torch.ones(2, 2))
     assert not torch.is_autocast_enabled("cpu")
     assert torch.is_grad_enabled()
+
+
+def test_a_block_without_a_dtype_takes_that_of_the_block_around_it() -> None:
+    def taken(x: AnyValue) -> AnyValue:
+        with torch.autocast("cpu"):
+            return x @ x
+
+    def given(x: AnyValue) -> AnyValue:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ x
+
+    x = torch.eye(3)
+    traced = fx.trace(taken, x)
+    assert traced(x).dtype == taken(x).dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.half):
+        with pytest.raises(fx.GuardError, match="get_autocast_dtype"):
+            traced(x)
+        assert fx.trace(given, x)(x).dtype == torch.bfloat16
+        assert fx.trace(taken, x)(x).dtype == torch.half

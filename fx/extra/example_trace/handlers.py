@@ -161,11 +161,22 @@ def _leave(recorder: Recorder, call: Call) -> AnyValue:
 
 
 def _ask_mode(recorder: Recorder, call: Call) -> AnyValue:
-    """Note that the program, and not torch, asks for a mode."""
-    answer = call.run()
-    if frames.is_user(sys._getframe(2)):
+    """Note that the program, and not torch, asks for a mode.
+
+    A block of autocast for which it gives no dtype takes that of the block
+    around it, so then the program has asked, too.
+    """
+    answer, asking = call.run(), sys._getframe(2)
+    is_default = (
+        call.name == "get_autocast_dtype" and asking.f_code is _AUTOCAST
+    )
+    if is_default or frames.is_user(asking):
         recorder.questions.ask_mode(call, answer)
     return answer
+
+
+_AUTOCAST: Final = torch.autocast.__init__.__code__
+"""What makes a block of autocast."""
 
 
 def _ask_setting(recorder: Recorder, call: Call) -> AnyValue:

@@ -195,3 +195,30 @@ def test_what_has_no_data_is_not_tried() -> None:
     with torch.device("meta"):
         net, x = nn.Linear(4, 4), torch.ones(2, 4)
     assert fx.trace(net, x)(x).is_meta
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda w: w.data.view(-1).mul_(2),
+        lambda w: w.view(-1).data.data.mul_(2),
+        lambda w: setattr(w, "data", w.data * 2),
+    ],
+)
+def test_a_weight_that_is_written_by_its_data_is_put_back(
+    write: AnyValue,
+) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            write(self.weight)
+            return x * self.weight
+
+    net, x = Net(), torch.ones(4)
+    gm = fx.trace(net, x)
+    assert net.weight.tolist() == [1] * 4
+    assert gm(x).tolist() == [2] * 4
+    assert net.weight.tolist() == [2] * 4

@@ -310,6 +310,7 @@ class Recorder(Tracer):
                 return call.run()  # of an array of numpy, say
         result, bind = self.run_call(call, is_leaf=False)
         gives_tensors = any(map(is_tensor, pytree.tree_leaves(result)))
+        self.writes.follow(call, result)
         if gives_tensors or (result is None and name != "__get__"):
             node = self.record(call, *written)
             return bind(node, result) if gives_tensors else None

@@ -35,7 +35,7 @@ from ...use_def.dotted_path import MISSING
 from ...use_def.values import AnyValue
 from ..watching.changes import Snapshotted, changes
 from . import errors
-from .calls import current
+from .calls import Call, current
 from .structures import Apart, Part, difference, in_words
 
 # -- nothing without data is left ----------------------------------------------
@@ -265,6 +265,11 @@ def _name_of(holder: AnyValue, seen: set[int]) -> str:
     return kind
 
 
+_OF_DATA: AnyValue = torch.Tensor.data
+_DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
+"""What reads and sets `tensor.data`."""
+
+
 class Writes:
     """Which tensors of the user a program writes into, by their fake ones."""
 
@@ -283,6 +288,23 @@ class Writes:
             line: who has made it a constant of the graph, if it is one.
         """
         self._known.append((real, fake, version_of(fake), line))
+
+    def follow(self, call: Call, data: AnyValue) -> None:
+        """Note the `data` of a tensor, which counts its writes for itself.
+
+        Args:
+            call: any call of torch.
+            data: what it has given; None if it has put other data there.
+        """
+        if call.function not in _DATA:
+            return
+        tensor = call.args[0]
+        whole = getattr(tensor, "_base", None)
+        for real, fake, _, line in [*self._known]:
+            if fake is tensor or fake is whole:
+                version = -1 if data is None else version_of(data)
+                new = fake if data is None else data
+                self._known.append((real, new, version, line))
 
     def check_constants(self) -> None:
         """Raise TraceError if a tensor that no call has made is written to."""

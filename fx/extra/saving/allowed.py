@@ -76,7 +76,7 @@ def _functions() -> Mapping[str, object]:
     out, and so are the builtins that call their arguments.
     """
     state = (switch_gradients, torch.is_grad_enabled, *INFERENCE_MODE)
-    state += (enter_autocast, exit_autocast)
+    state += enter_autocast, exit_autocast, torch.get_autocast_dtype
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
     checks = (assert_, answered, assert_fn, _assert_is_none, _assert_same)

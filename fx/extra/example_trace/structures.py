@@ -247,7 +247,7 @@ _OURS: Final[dict[AnyValue, _Node]] = {
 
 
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
-"""Flags of a class that is no static one of C, and of one of C like those."""
+"""Flags of a class that is not a static one of C, and of one like those."""
 
 
 def _is_of_python(cls: AnyValue) -> bool:

@@ -42,11 +42,11 @@ from ...torch_private.symbolic_sizes import (
     arithmetic,
     settings,
 )
-from ...tracing import tracer as told
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
 from ...tracing.tracer import (
     Root,
+    TraceListener,
     Tracer,
     TraceRun,
     _module_call,
@@ -166,7 +166,7 @@ class ExampleRun(TraceRun):
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
         watching.entered = self.recorder.entered
-        self.watch: told.TraceListener = watching
+        self.watch: TraceListener = watching
 
     def patch(self, function: FunctionType | None = None) -> None:
         """Replace what the trace has to see."""

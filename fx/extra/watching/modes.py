@@ -49,7 +49,7 @@ _DEVICES: Final = ("cpu", "cuda")
 class Modes:
     """What a trace records in other modes than the one in which it began.
 
-    It may begin under `no_grad`, and then that is no other mode.
+    If it begins under `no_grad`, that is not another mode.
     """
 
     def __init__(self, graph: Graph) -> None:

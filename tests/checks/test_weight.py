@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 40_591,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_167,
-    "lines of Python in docs": 11_840,
+    "lines of Python in tests": 79_350,
+    "lines of Python in docs": 12_551,
     "words of the site": 75_672,
     "files in fx": 212,
 }

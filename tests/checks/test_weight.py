@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 40_591,
     "lines of Python in stages": 29_689,
     "lines of Python in tests": 79_350,
-    "lines of Python in docs": 12_551,
+    "lines of Python in docs": 12_627,
     "words of the site": 75_672,
     "files in fx": 212,
 }

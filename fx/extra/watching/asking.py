@@ -3,8 +3,8 @@
 `isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
 what its class has.  A proxy is not asked itself there, so these builtins are
 replaced while a trace runs: they give the answer that torch.fx gives, and warn
-if a tensor would give another one, because the trace takes a branch then that
-the code does not take.  `x in {1, 2}` asks for a hash, which depends on the
+if a tensor would give another one, because the trace would follow a branch that
+the program never takes.  `x in {1, 2}` asks for a hash, which depends on the
 value.
 
 `type(x)`, `x is y` and `match x:` cannot be replaced, since they are a class,
@@ -60,7 +60,7 @@ def warn_unless_a_tensor_agrees(
 
 
 def _is_of_proxies(asked_for: AnyValue) -> bool:
-    """Whether it is asked on purpose whether something is a proxy.
+    """Whether the code deliberately tests for a proxy.
 
     That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`: code asks
     so to find out whether a trace runs, and decides nothing by mistake.

@@ -65,6 +65,7 @@ from .calls import (
     is_one_for_python,
     places_of,
 )
+from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
@@ -103,7 +104,8 @@ def trace(
         *args: an example of its inputs; nested ones are taken apart.
         dynamic: which sizes of the inputs may vary: True or None for all,
             False for none; or, by the name of a parameter, what
-            `torch.export.export` takes as `dynamic_shapes`.
+            `torch.export.export` takes as `dynamic_shapes`. A size that is
+            named there must stay free.
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
@@ -119,8 +121,9 @@ def trace(
 
     Raises:
         TraceError: the program decides by the values of tensors, or does what
-            no graph can, or keeps a tensor of the trace; or the graph gives
-            something else than the program. Says where, and the ways out.
+            no graph can, or keeps a tensor of the trace, or fixes a size that
+            must stay free; or the graph gives something else than the program.
+            Says where, and the ways out.
         TypeError: the example does not fit the root's parameters.
         What the program raises.  Nothing stays patched or changed.
 
@@ -133,7 +136,8 @@ def trace(
     try:
         return run.trace(args, kwargs, dynamic, check=check)
     except Exception:
-        if not run.recorder.questions.wrote_sizes:
+        questions, sizes = run.recorder.questions, run.recorder.sizes
+        if sizes.fixed or not questions.wrote_sizes:
             raise
     # The program decides by the text of a size: then that is fixed.
     run = ExampleRun(root, *chosen)
@@ -328,6 +332,7 @@ class ExampleRun(TraceRun):
         ):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
+        check_free(recorder.sizes)
         recorder.sizes.check_unbacked()
         recorder.writes.check_constants()
         outputs = None

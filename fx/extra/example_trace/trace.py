@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import FunctionType
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from torch import nn
@@ -81,6 +81,15 @@ from .structures import (
 )
 from .structures import Leaf as TensorLeaf
 
+if TYPE_CHECKING:
+
+    class Traced(GraphModule):
+        """A GraphModule, of whose guards a type checker knows the class."""
+
+        guards: ClassVar[Guards]
+else:
+    Traced = GraphModule
+
 
 def trace(
     root: Root,
@@ -91,7 +100,7 @@ def trace(
     tracer: Tracer | None = None,
     check: bool = True,
     **kwargs: AnyValue,
-) -> GraphModule:
+) -> Traced:
     """Trace a module or function by running it on an example.
 
     The program runs on tensors without data, and each call of torch is
@@ -218,7 +227,7 @@ class ExampleRun(TraceRun):
         dynamic: AnyValue,
         *,
         check: bool,
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what the program does, and try it."""
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
         if hooked and has_backward_hook(self.recorder.root):
@@ -247,7 +256,7 @@ class ExampleRun(TraceRun):
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: AnyValue) -> GraphModule:
+    def _recorded(self, example: Example, dynamic: AnyValue) -> Traced:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
@@ -320,7 +329,7 @@ class ExampleRun(TraceRun):
 
     def _finish(
         self, example: Example, result: AnyValue, guards: Guards
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
         part = made.flatten(result, "the result")
@@ -356,7 +365,7 @@ class ExampleRun(TraceRun):
             recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
-        return GraphModule(
+        return Traced(
             recorder.root, recorder.graph, name if is_module else "GraphModule"
         )
 

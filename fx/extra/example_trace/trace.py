@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import FunctionType
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from torch import nn
@@ -65,6 +65,7 @@ from .calls import (
     is_one_for_python,
     places_of,
 )
+from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
@@ -80,6 +81,15 @@ from .structures import (
 )
 from .structures import Leaf as TensorLeaf
 
+if TYPE_CHECKING:
+
+    class Traced(GraphModule):
+        """A GraphModule, of whose guards a type checker knows the class."""
+
+        guards: ClassVar[Guards]
+else:
+    Traced = GraphModule
+
 
 def trace(
     root: Root,
@@ -90,7 +100,7 @@ def trace(
     tracer: Tracer | None = None,
     check: bool = True,
     **kwargs: AnyValue,
-) -> GraphModule:
+) -> Traced:
     """Trace a module or function by running it on an example.
 
     The program runs on tensors without data, and each call of torch is
@@ -103,7 +113,8 @@ def trace(
         *args: an example of its inputs; nested ones are taken apart.
         dynamic: which sizes of the inputs may vary: True or None for all,
             False for none; or, by the name of a parameter, what
-            `torch.export.export` takes as `dynamic_shapes`.
+            `torch.export.export` takes as `dynamic_shapes`. A size that is
+            named there must stay free.
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
@@ -119,8 +130,9 @@ def trace(
 
     Raises:
         TraceError: the program decides by the values of tensors, or does what
-            no graph can, or keeps a tensor of the trace; or the graph gives
-            something else than the program. Says where, and the ways out.
+            no graph can, or keeps a tensor of the trace, or fixes a size that
+            must stay free; or the graph gives something else than the program.
+            Says where, and the ways out.
         TypeError: the example does not fit the root's parameters.
         What the program raises.  Nothing stays patched or changed.
 
@@ -133,7 +145,8 @@ def trace(
     try:
         return run.trace(args, kwargs, dynamic, check=check)
     except Exception:
-        if not run.recorder.questions.wrote_sizes:
+        questions, sizes = run.recorder.questions, run.recorder.sizes
+        if sizes.fixed or not questions.wrote_sizes:
             raise
     # The program decides by the text of a size: then that is fixed.
     run = ExampleRun(root, *chosen)
@@ -214,7 +227,7 @@ class ExampleRun(TraceRun):
         dynamic: AnyValue,
         *,
         check: bool,
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what the program does, and try it."""
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
         if hooked and has_backward_hook(self.recorder.root):
@@ -243,7 +256,7 @@ class ExampleRun(TraceRun):
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: AnyValue) -> GraphModule:
+    def _recorded(self, example: Example, dynamic: AnyValue) -> Traced:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
@@ -316,7 +329,7 @@ class ExampleRun(TraceRun):
 
     def _finish(
         self, example: Example, result: AnyValue, guards: Guards
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
         part = made.flatten(result, "the result")
@@ -328,6 +341,7 @@ class ExampleRun(TraceRun):
         ):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
+        check_free(recorder.sizes)
         recorder.sizes.check_unbacked()
         recorder.writes.check_constants()
         outputs = None
@@ -351,7 +365,7 @@ class ExampleRun(TraceRun):
             recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
-        return GraphModule(
+        return Traced(
             recorder.root, recorder.graph, name if is_module else "GraphModule"
         )
 

@@ -61,7 +61,7 @@ class Watching(TraceListener):
         """Warn of what is not traced of the root, and begin to look."""
         self._root, self._held = tracer.root, held_in(state.modules)
         warn_of_unseen(tracer.root, tracer.traced_func_name)
-        self.modes = Modes(tracer.graph)
+        self._graph, self.modes = tracer.graph, Modes(tracer.graph)
         self.entered = Entered(state.modules)
         self._captured = Captured(state)
 
@@ -131,7 +131,7 @@ class Watching(TraceListener):
 
     def failed(self, error: BaseException) -> None:
         """Add a note to an error, if one helps."""
-        explain(error)
+        explain(error, self._graph)
 
 
 _LOOKED_FOR: Final = SWITCHES.union(LIMITS)

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_591,
+    "lines of Python in fx": 40_682,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_167,
+    "lines of Python in tests": 79_229,
     "lines of Python in docs": 11_840,
-    "words of the site": 75_672,
+    "words of the site": 75_678,
     "files in fx": 212,
 }
 

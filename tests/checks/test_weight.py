@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_718,
+    "lines of Python in fx": 40_722,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_248,
+    "lines of Python in tests": 79_267,
     "lines of Python in docs": 11_840,
     "words of the site": 75_678,
     "files in fx": 212,

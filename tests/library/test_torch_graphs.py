@@ -287,6 +287,12 @@ def test_an_exported_module_is_pickled_without_its_checks() -> None:
     assert "_guards_fn" not in back.code
 
 
+def test_what_is_ours_stays_as_it_is() -> None:
+    gm = fx.symbolic_trace(nn.ReLU())
+    assert fx.from_torch(gm) is gm
+    assert fx.from_torch(gm.graph) is gm.graph
+
+
 def test_what_cannot_be_converted_is_refused() -> None:
     class Own(TorchCodeGen):
         """A code generator of a user's."""

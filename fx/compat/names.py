@@ -119,6 +119,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": attributes.copy_attribute,
+        "_exec_with_source": torch_fx.exec_with_source,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,

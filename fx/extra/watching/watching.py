@@ -41,7 +41,13 @@ from .fixed import Entered, Training
 from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes
 from .roots import warn_of_is, warn_of_unseen
-from .switches import PLACES, SWITCHES, warn_of_switch
+from .switches import (
+    PLACES,
+    SWITCHES,
+    places_of_draws,
+    warn_of_draw,
+    warn_of_switch,
+)
 
 
 class Watching(TraceListener):
@@ -82,6 +88,8 @@ class Watching(TraceListener):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
+        for holder, names in places_of_draws():
+            TRACES.patch(holder, names, _drawing)
         # Where a library has put a function of its own, which may record the
         # call, that stays.
         limits = [n for n in _LIMITS if id(getattr(torch, n)) in LIMITS]
@@ -184,6 +192,18 @@ def _switch_state(
     return function(*args, **kwargs)
 
 
+def _draw(
+    run: TraceRun,
+    function: Function,
+    args: tuple[AnyValue, ...],
+    kwargs: dict[str, AnyValue],
+) -> AnyValue:
+    """Answer a call that draws random numbers; the graph does not make it."""
+    value = function(*args, **kwargs)
+    warn_of_draw(function, value)
+    return value
+
+
 def _answer(
     run: TraceRun,
     function: Function,
@@ -202,4 +222,5 @@ def _answer(
 
 _mode_switch: Final = replacing(_switch_mode)
 _state_switch: Final = replacing(_switch_state)
+_drawing: Final = replacing(_draw)
 QUESTION: Final = replacing(_answer)

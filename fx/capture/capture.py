@@ -37,13 +37,7 @@ from ..torch_private.fake_tensors import (
 )
 from ..torch_private.overloads import OpOverload
 from ..tracing.state import STORED
-from ..use_def.values import AnyValue, Argument
-
-Args: TypeAlias = tuple[AnyValue, ...]
-"""What a call gives by position."""
-
-Kwargs: TypeAlias = dict[str, AnyValue]
-"""What a call gives by keyword."""
+from ..use_def.values import AnyValue, Args, Argument, Kwargs
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, AnyValue]]
 """id of a tensor -> its path in the captured module, and the tensor."""

@@ -34,8 +34,8 @@ from ..tracing.patching import TRACES
 from ..tracing.torch_marks import is_torchs
 from ..tracing.tracer import leaf_call
 from ..tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ..use_def.values import AnyValue
-from .capture import MAX_ELEMENTS, Args, CaptureGuards, Kwargs, value_read
+from ..use_def.values import AnyValue, Args, Kwargs
+from .capture import MAX_ELEMENTS, CaptureGuards, value_read
 
 refer: Final[Callable[[object], AnyValue]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""

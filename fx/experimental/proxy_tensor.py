@@ -57,7 +57,7 @@ from ..tracing.state import State
 from ..tracing.tracer import Tracer
 from ..use_def.annotations import annotations_of, signature_of
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import LEAVES, AnyValue
+from ..use_def.values import LEAVES, AnyValue, Args
 
 __all__ = ["make_fx"]
 
@@ -138,7 +138,7 @@ _WITHOUT_TABLE: Final[DecompositionTable] = {
 
 def _capture(
     f: Callable[..., AnyValue],
-    args: tuple[AnyValue, ...],
+    args: Args,
     table: DecompositionTable,
     tracing_mode: TracingMode,
 ) -> GraphModule:

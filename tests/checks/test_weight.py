@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_951,
+    "lines of Python in fx": 40_763,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_606,
+    "lines of Python in tests": 79_598,
     "lines of Python in docs": 12_627,
-    "words of the site": 75_711,
+    "words of the site": 75_598,
     "files in fx": 213,
 }
 

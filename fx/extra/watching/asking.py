@@ -23,7 +23,7 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
-from ...use_def.values import AnyValue
+from ...use_def.values import AnyValue, Args
 
 _OF_PROXIES: Final = ("node", "tracer")
 """What each proxy has, and no tensor."""
@@ -32,9 +32,7 @@ _A_TENSOR: Final = torch.empty(0)
 
 
 def warn_unless_a_tensor_agrees(
-    function: Callable[..., AnyValue],
-    args: tuple[AnyValue, ...],
-    result: AnyValue,
+    function: Callable[..., AnyValue], args: Args, result: AnyValue
 ) -> None:
     """Warn if a question about a proxy has another answer for a tensor.
 

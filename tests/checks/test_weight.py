@@ -15,10 +15,10 @@ from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
     "lines of Python in fx": 40_763,
-    "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_598,
+    "lines of Python in stages": 29_363,
+    "lines of Python in tests": 79_519,
     "lines of Python in docs": 12_627,
-    "words of the site": 75_598,
+    "words of the site": 75_603,
     "files in fx": 213,
 }
 

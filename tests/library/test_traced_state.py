@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import random
 import re
 import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -544,3 +546,20 @@ def test_a_bound_method_is_told_how_to_trace_it() -> None:
     tracer.traced_func_name = "encode"
     gm = fx.GraphModule(net, tracer.trace(net))
     assert torch.equal(gm(torch.ones(1)), torch.full((1,), 2.0))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: torch.rand(2), lambda: random.random(), lambda: np.random.rand()],
+)
+def test_random_numbers_that_become_constants(
+    draw: Callable[[], AnyValue],
+) -> None:
+    with pytest.warns(UserWarning, match="random numbers while tracing") as w:
+        fx.symbolic_trace(lambda x: x + draw())
+    assert w[0].filename == __file__
+    assert "torch.rand_like(x)" in str(w[0].message)
+    assert not hasattr(torch.rand, "__wrapped__")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fx.symbolic_trace(lambda x: x + torch.rand_like(x))

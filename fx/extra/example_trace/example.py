@@ -30,7 +30,7 @@ from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_private.fake_tensors import is_fake, mark_as_parameter
-from ...use_def.values import AnyValue
+from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
 from .dynamic import free_sizes
 from .guarded_code import Inputs, Parameter
@@ -98,8 +98,8 @@ class Example:
         self.names: list[str] = []
         self.made: Apart = Apart()
         self.before: list[Container] = []
-        self.args: tuple[AnyValue, ...] = ()
-        self.kwargs: dict[str, AnyValue] = {}
+        self.args: Args = ()
+        self.kwargs: Kwargs = {}
 
     def give(self, recorder: Recorder, dynamic: AnyValue) -> None:
         """Make placeholders, and the inputs that the program gets.
@@ -137,7 +137,7 @@ class Example:
 
     def arguments(
         self, leaves: list[AnyValue], into: Apart | None = None
-    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
+    ) -> tuple[Args, Kwargs]:
         """What to call the program with: by position and by name, as the user.
 
         A decorator may tell the difference.

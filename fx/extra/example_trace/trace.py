@@ -9,7 +9,7 @@ of a tensor (sizes, dtype, device) is known from one example, and nothing has
 to be computed for that.  So the program runs on tensors without data, and what
 it asked has to be the same whenever the graph is called.
 
-The run is a `TraceRun`, so that it shares the replacements of
+The trace is the `Recorder`, a `Tracer`, so that it shares the replacements of
 `nn.Module.__call__` with symbolic traces of other threads. What the program
 assigns to its modules is put back in every case, since fake tensors must not
 stay in a user's model. Numbers of Python's `random` and of numpy would be
@@ -23,7 +23,6 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
@@ -33,7 +32,6 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import is_fake, python_dispatcher
 from ...torch_private.modules import has_backward_hook
 from ...torch_private.symbolic_sizes import (
@@ -43,42 +41,20 @@ from ...torch_private.symbolic_sizes import (
     settings,
 )
 from ...tracing.patching import TRACES
-from ...tracing.questions import FLAGS
-from ...tracing.tracer import (
-    Root,
-    TraceListener,
-    Tracer,
-    TraceRun,
-    _module_call,
-    _module_getattr,
-)
-from ...use_def.values import AnyValue
+from ...tracing.tracer import Root, Tracer, _module_call, _module_getattr
+from ...use_def.values import AnyValue, Args, Kwargs
 from ..watching.changes import changes
 from ..watching.fixed import FIXED_MODE
+from ..watching.flags import FLAGS
 from ..watching.watching import QUESTION, TRAINING, Watching
 from . import errors, handlers, trial
-from .calls import (
-    CallMode,
-    Leaf,
-    Leaves,
-    handing_to,
-    is_one_for_python,
-    places_of,
-)
+from .calls import CallMode, Leaf, Leaves, handing_to, places_of
 from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
 from .recorder import Recorder
-from .structures import (
-    Apart,
-    Constant,
-    Container,
-    Part,
-    check_results,
-    is_tensor,
-    walk,
-)
+from .structures import Apart, Constant, Container, Part, check_results, walk
 from .structures import Leaf as TensorLeaf
 
 if TYPE_CHECKING:
@@ -154,7 +130,7 @@ def trace(
     return run.trace(args, kwargs, dynamic, check=check)
 
 
-class ExampleRun(TraceRun):
+class ExampleRun:
     """A trace of a program on an example.
 
     Attributes:
@@ -171,7 +147,6 @@ class ExampleRun(TraceRun):
         """
         owner = root if isinstance(root, nn.Module) else nn.Module()
         self.recorder: Recorder = Recorder(owner, chosen, leaves)
-        super().__init__(self.recorder)
         self._root = root
         self._leaves_of_user = leaves
         self._held = self.recorder.held
@@ -179,9 +154,9 @@ class ExampleRun(TraceRun):
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
         watching.entered = self.recorder.entered
-        self.watch: TraceListener = watching
+        self.recorder._watch = watching  # noqa: SLF001
 
-    def patch(self, function: FunctionType | None = None) -> None:
+    def _patch(self) -> None:
         """Replace what the trace has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
@@ -201,32 +176,8 @@ class ExampleRun(TraceRun):
         handlers.patch()
         trial.patch()
 
-    def call_function(
-        self,
-        function: Callable[..., AnyValue],
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
-    ) -> AnyValue:
-        """Answer a builtin that asks what an object is."""
-        result = function(*args, **kwargs)
-        if function is isinstance:
-            value, kinds = args
-            asked = map(type, pytree.tree_leaves(kinds))
-            if is_tensor(value) and _LEGACY in asked:
-                value.type()  # which is a question
-            return result or is_one_for_python(value, kinds)
-        return result
-
-    def _visit_forward(self, module: nn.Module) -> None:
-        """Do nothing: a fake tensor answers all questions itself."""
-
     def trace(
-        self,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
-        dynamic: AnyValue,
-        *,
-        check: bool,
+        self, args: Args, kwargs: Kwargs, dynamic: AnyValue, *, check: bool
     ) -> Traced:
         """Make a module of what the program does, and try it."""
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
@@ -262,8 +213,8 @@ class ExampleRun(TraceRun):
         try:
             example.give(recorder, dynamic)
             recorder.check_first(guards, example.places)
-            with TRACES.during(self):
-                self.patch()
+            with TRACES.during(recorder):
+                self._patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
                     result = frames.run_traced(self._run, (example,))
             recorder.has_ended = True
@@ -420,8 +371,5 @@ def _is_plain(part: Part) -> bool:
         return part.kind in (tuple, list) or (part.kind is dict and has_names)
     return isinstance(part, TensorLeaf)
 
-
-_LEGACY: Final[AnyValue] = type(torch.FloatTensor)
-"""The class of classes that know a dtype and a device."""
 
 _HELD: Final = (bool, int, float, str, type(None), torch.dtype, torch.device)

@@ -149,12 +149,25 @@ def to_torch(
         )
     _warn_of_hooks(source)
     graph = _graph_to_torch(source.graph)
-    module = torch.fx.GraphModule(source, graph, type(source).__name__)
+    is_guarded = hasattr(graph._codegen, "of_other_library")
+    kind = _Guarded if is_guarded else torch.fx.GraphModule
+    module = kind(source, graph, type(source).__name__)
     for path, part in module.named_modules():
         unsaved = source.get_submodule(path)._non_persistent_buffers_set
         part._non_persistent_buffers_set |= unsaved & part._buffers.keys()
     module.meta.update(source.meta)
     return module
+
+
+class _Guarded(torch.fx.GraphModule):
+    """A module of `fx.trace`, whose inputs or outputs are nested.
+
+    Pickled as fx's: torch.fx pickles code, and not what it calls.
+    """
+
+    def __reduce__(self) -> AnyValue:
+        """How to make it again."""
+        return to_torch, (from_torch(self),)
 
 
 def _warn_of_hooks(source: torch.nn.Module) -> None:

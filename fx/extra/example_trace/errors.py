@@ -110,6 +110,16 @@ def caught(error: Exception) -> str:
     )
 
 
+def hook(paths: Paths) -> str:
+    """The message for a hook that the program registers on a tensor."""
+    return (
+        "the program registers a hook on a tensor, and a graph cannot hold a "
+        f"function\n  in\n  {frames.where()}\n  Write a "
+        "torch.autograd.Function. Or keep the call whole: "
+        f"{leaf_advice(frames.user_frame(), paths)}"
+    )
+
+
 def drawn() -> str:
     """The message for a program that draws numbers of Python or numpy."""
     return (

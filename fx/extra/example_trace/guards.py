@@ -64,8 +64,9 @@ class Guard(NamedTuple):
     @property
     def asked(self) -> str:
         """The expression, so that its value can be compared."""
-        is_bool = isinstance(self.value, bool)  # a symbol may stand for one
-        return f"bool({self.expression})" if is_bool else self.expression
+        if isinstance(self.value, bool):  # a symbol may stand for one
+            return f"(True if {self.expression} else False)"
+        return self.expression
 
     def __str__(self) -> str:
         """The guard as an equation."""

@@ -54,7 +54,7 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...recording.operators import magic_methods
 from ...torch_private import pytree, watching
-from ...torch_private.fake_tensors import FakeTensorMode
+from ...torch_private.fake_tensors import FakeTensorMode, unset_fake_temporarily
 from ...torch_private.overloads import assert_
 from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
@@ -522,6 +522,44 @@ _ANSWERS: Final = (
     *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
 """Types of answers that can be compared."""
+
+
+def _nbytes(recorder: Recorder, tensor: torch.Tensor) -> AnyValue:
+    """The number of bytes, which torch does not compute of symbols."""
+    asked = torch.Tensor.numel, torch.Tensor.element_size
+    count, size = (recorder.see(Call(f, (tensor,), {})) for f in asked)
+    return count * size
+
+
+def _names(recorder: Recorder, tensor: torch.Tensor) -> list[str]:
+    """The names of attributes that a plain tensor has."""
+    fact = f"the names of {recorder.node_of(tensor)}'s attributes"
+    recorder.questions.facts.setdefault(fact, frames.where())
+    with unset_fake_temporarily(), recorder.pause():
+        return dir(recorder.real(tensor))
+
+
+def _text(recorder: Recorder, tensor: torch.Tensor, *_: str) -> str:
+    """The text of a tensor."""
+    return recorder.questions.text_of(str(recorder.node_of(tensor)))
+
+
+def _refuse_hook(recorder: Recorder, *_: AnyValue) -> None:
+    """Raise TraceError, since a graph cannot hold a function."""
+    raise TraceError(errors.hook(recorder.paths))
+
+
+_NBYTES: Final[AnyValue] = torch.Tensor.nbytes
+
+MADE_UP: Final[dict[AnyValue, Callable[..., AnyValue]]] = {
+    _NBYTES.__get__: _nbytes,
+    "__dir__": _names,
+    **dict.fromkeys(("__repr__", "__str__", "__format__"), _text),
+    "register_hook": _refuse_hook,
+    "register_post_accumulate_grad_hook": _refuse_hook,
+    "is_same_size": lambda _, one, two: bool(one.shape == two.shape),
+}
+"""Calls, or their names, that torch makes wrongly without data."""
 
 
 def _modes() -> Iterator[tuple[AnyValue, str]]:

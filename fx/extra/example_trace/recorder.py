@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
@@ -80,7 +80,7 @@ from .calls import (
     is_instance,
     state_of,
 )
-from .questions import Questions, Sizes
+from .questions import MADE_UP, Questions, Sizes
 from .structures import (
     Apart,
     OnObjects,
@@ -298,10 +298,9 @@ class Recorder(Tracer):
     def see(self, call: Call) -> AnyValue:
         """Make a call of torch, and record it unless it only asks."""
         call, name = call.mapped(self.fake), call.name
-        if name in _TEXTS:
-            return self.questions.text_of(str(self.node_of(call.args[0])))
-        if name == "is_same_size":
-            return bool(call.args[0].shape == call.args[1].shape)
+        made_up = MADE_UP.get(call.function) or MADE_UP.get(name)
+        if made_up is not None:
+            return made_up(self, *call.args)
         try:
             written: AnyValue = self.create_arg((call.args, call.kwargs))
         except NotImplementedError:
@@ -489,10 +488,12 @@ class Recorder(Tracer):
                 self.ran_on_data = True
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()
-            except Exception:
+            except Exception as found:
                 if self.failure is None and self._may_vary(call):
                     self.failure = TraceError(errors.caught(error))
-                raise error from None
+                if isinstance(error, errors.REFUSALS):
+                    raise error from None
+                raise found from None  # what eager raises
             kinds = torch.Tensor, NoneType
             if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
                 return result, self._bind_real
@@ -639,7 +640,3 @@ class Recorder(Tracer):
     def store(self, prefix: str, value: AnyValue) -> Node:
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})
-
-
-_TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
-"""Methods that give the text of a tensor."""

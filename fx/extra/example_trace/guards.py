@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Final, NamedTuple, NoReturn, overload
@@ -190,6 +191,7 @@ class Guards(nn.Module, Sequence[Guard]):
             wrong.
         unchecked: sentences on what is fixed in the graph and cannot be asked
             of its inputs, such as `training` of a module.
+        read: the values that the trace has read of tensors which are no inputs.
     """
 
     _is_impure = True  # dead code elimination keeps it, torch's too
@@ -206,6 +208,7 @@ class Guards(nn.Module, Sequence[Guard]):
         super().__init__()
         self.enabled: bool = True
         self.unchecked: list[str] = []
+        self.read: list[torch.Tensor] = []
         self.note(names, guards)
 
     def note(self, names: Sequence[str], guards: Iterable[Guard]) -> None:
@@ -218,10 +221,11 @@ class Guards(nn.Module, Sequence[Guard]):
         self._values = tuple(guard.value for guard in self._guards)
         self._ask: Callable[..., tuple[AnyValue, ...]] = self._all()
         self._others: dict[tuple[bool, ...], Guards] = {}
+        self._seen: dict[int, AnyValue] = {}
 
     def __getstate__(self) -> dict[str, AnyValue]:
         """What is copied and saved: no functions, and no class of ours."""
-        made = "_values", "_ask", "_others"
+        made = "_values", "_ask", "_others", "_seen"
         state = {k: v for k, v in vars(self).items() if k not in made}
         return state | {"_guards": [*map(tuple, self._guards)]}
 
@@ -312,6 +316,7 @@ class Guards(nn.Module, Sequence[Guard]):
                 elif gone.isdisjoint(self._inputs_of(guard)):
                     left.append(guard)
             self._others[kept] = Guards(names, left)
+            self._others[kept].read = self.read
         return self._others[kept]
 
     def relate(self, index: int) -> bool:
@@ -333,14 +338,36 @@ class Guards(nn.Module, Sequence[Guard]):
         except Exception as error:
             raise self._refusal(guard, leaves, str(error)) from None
         if answer != guard.value:
-            raise self._refusal(guard, leaves, f"it is {answer!r}")
+            problem = f"it is {answer!r}"
+            if guard.expression.startswith("unchanged("):
+                problem = "it has other values than the program has read"
+            raise self._refusal(guard, leaves, problem)
 
     def _function(self, text: str) -> Callable[..., AnyValue]:
         """The function of the placeholders that a text is."""
+        names = {**NAMES, "unchanged": self._unchanged}
         function: Callable[..., AnyValue] = eval(  # of our own text
-            f"lambda {', '.join(self.names)}: {text}", dict(NAMES)
+            f"lambda {', '.join(self.names)}: {text}", names
         )
         return function
+
+    def _unchanged(self, tensor: torch.Tensor, index: int) -> bool:
+        """Whether a tensor has the values that the trace has read.
+
+        They are compared if it is another tensor than last time, or if a write
+        was counted, which one by way of `tensor.data` is not.
+        """
+        if not torch.is_inference(tensor):
+            held, *counted = self._seen.get(index, (lambda: None,))
+            now = [tensor._version, tensor.data_ptr()]  # noqa: SLF001
+            if held() is tensor and counted == now:
+                return True
+            self._seen[index] = weakref.ref(tensor), *now
+        was = self.read[index]
+        same = tensor.dtype == was.dtype and torch.equal(tensor.cpu(), was)
+        if not same:
+            self._seen.pop(index, None)
+        return same
 
     def _refusal(
         self, guard: Guard, leaves: Sequence[AnyValue], problem: str
@@ -396,7 +423,8 @@ _ATTRIBUTES: Final = _OF_BACKENDS | frozenset(
 )
 """What else an expression may look up, in a tensor, in math or in torch."""
 _CALLED: Final = frozenset(
-    "abs bool divmod float identities int isinstance max min pow round".split()
+    "abs bool divmod float identities int isinstance max min pow round "
+    "unchanged".split()
 )
 """What it may call by a name."""
 

@@ -67,7 +67,7 @@ from .calls import (
 )
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
-from .guards import Guards
+from .guards import Guard, Guards
 from .recorder import Recorder
 from .structures import (
     Apart,
@@ -224,6 +224,7 @@ class ExampleRun(TraceRun):
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
             gm = self._recorded(example, dynamic)
+            read = [tensor for tensor, _ in recorder.known.read.values()]
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = [*tensors, *recorder.root.buffers()]
@@ -238,7 +239,7 @@ class ExampleRun(TraceRun):
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)
         if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
-            gm.guards.check(example.tensors)
+            gm.guards.check([*example.tensors, *read])
             if check:
                 self._try(gm, example, written)
         return gm
@@ -248,7 +249,7 @@ class ExampleRun(TraceRun):
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
             example.give(recorder, dynamic)
-            recorder.check_first(guards, example.places)
+            recorder.known.check_first(guards, example.places)
             with TRACES.during(self):
                 self.patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
@@ -343,7 +344,11 @@ class ExampleRun(TraceRun):
             *recorder.questions.modes,
             *recorder.sizes.guards,
         ]
-        guards.note(example.names, noted)
+        read = [*recorder.known.checked()]
+        for index, (node, _, line) in enumerate(read):
+            noted.append(Guard(f"unchanged({node}, {index})", True, line))
+        guards.read = [tensor.detach().cpu().clone() for _, tensor, _ in read]
+        guards.note([*example.names, *(node for node, *_ in read)], noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         guards.unchecked += example.unchecked()
         inputs = example.inputs()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -38,7 +39,6 @@ from stages.manifest import (
 from stages.moved import moved
 from stages.predict import ask
 from stages.processes import pool
-from stages.proof import is_done
 from stages.read import page_of, read
 from stages.report import (
     CAPSTONES,
@@ -49,6 +49,8 @@ from stages.report import (
     written,
 )
 from stages.running import Job, run_all
+from stages.seal import is_noted, note, seal
+from stages.seal import told as told_of_seal
 from stages.tree import Broken, Tree, install, problems, reference_source
 from stages.watch import watch
 from stages.workspace import (
@@ -153,6 +155,9 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(command=reset)
     one = add("update", help="merge a newer fx into your files")
     one.set_defaults(command=updating)
+    one = add("seal", help="run the library's own tests on your finished stage")
+    one.add_argument("stage", type=_stage)
+    one.set_defaults(command=sealing)
     one = add("blame", help="find which of your functions is wrong")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=blaming)
@@ -275,8 +280,8 @@ def _row(
     signs = "".join(_sign(one, states, verdicts) for one in stage.pieces)
     done = written(stage, states)
     count = f"{done} of {len(stage.pieces)}"
-    if done == len(stage.pieces) and is_done(tree, stage.number):
-        count += ", done"
+    words = [w for w in ("done", "sealed") if is_noted(tree, stage.number, w)]
+    count = ", ".join([count, *words[-1:]])
     is_broken = is_answered(stage, EXERCISES / "break_it")
     optional = "w" if is_broken else "·"
     return f"{stage.number:02d}", stage.title, count, signs, optional
@@ -372,6 +377,32 @@ def predicting(chosen: argparse.Namespace) -> int:
 def watching(chosen: argparse.Namespace) -> int:
     """Check a stage on every save until interrupted."""
     return watch(chosen.stage)
+
+
+def sealing(chosen: argparse.Namespace) -> int:
+    """Run on a stage what the library is tested with, if its tests pass."""
+    number: int = chosen.stage
+    tree, began = _tree(number), time.monotonic()
+    with pool() as executor:
+        (result,) = run_all([Job(tree, [number])], executor)
+    if result.ran().status:
+        CONSOLE.print(result.output)
+        return 1
+    CONSOLE.print(f"Stage {number:02d}: exercises done ✓")
+    CONSOLE.print("Now the library's own tests run on your code:")
+    try:
+        found = seal(tree, number, time.monotonic() - began, CONSOLE)
+    except KeyboardInterrupt:
+        CONSOLE.print(f"Stage {number:02d} is done, and not sealed.")
+        return 130
+    if found is None:
+        note(tree, number, "sealed")
+        CONSOLE.print(f"Stage {number:02d} is sealed ✓")
+        return 0
+    for line in told_of_seal(found):
+        CONSOLE.print(line)
+    CONSOLE.print(f"Stage {number:02d} is done, and not sealed.")
+    return 1
 
 
 # --- help ------------------------------------------------------------------

@@ -20,15 +20,13 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
-from rich.console import Console
 
-from stages import functions, proof
+from stages import functions
 from stages.functions import State
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
@@ -52,8 +50,8 @@ from stages.report import (
     summary,
     where_reached,
 )
+from stages.seal import note
 from stages.tree import Broken, Tree, import_all, install, problems
-from stages.types_check import TypesCheck
 from stages.workspace import edited_reference, lay_out, note_checked
 
 SECONDS: Final = 5.0
@@ -76,16 +74,12 @@ class Subject:
     Attributes:
         tree: what is imported as fx.
         verdicts: filled while the check runs.
-        types: whether types are checked too.
         seconds: how long one test may take before it is stopped.
     """
 
-    def __init__(
-        self, tree: Tree, *, types: bool = False, seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, tree: Tree, *, seconds: float = SECONDS) -> None:
         self.tree = tree
         self.verdicts = Verdicts()
-        self.types = types
         self.seconds = seconds
 
 
@@ -111,11 +105,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SEED",
         help="check the capstone gradient with more operators, which the seed "
         "chooses: python -m stages variant SEED lists them",
-    )
-    group.addoption(
-        "--no-types",
-        action="store_true",
-        help="leave out mypy at the end of a stage's check",
     )
 
 
@@ -267,8 +256,7 @@ def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
             return plugin
     if config.getoption("--reference"):
         return Subject(Tree(REFERENCE, under_test=numbers))
-    types = not config.getoption("--no-types")
-    return Subject(Tree(EXERCISES / "fx", under_test=numbers), types=types)
+    return Subject(Tree(EXERCISES / "fx", under_test=numbers))
 
 
 def _prepare(subject: Subject) -> None:
@@ -316,9 +304,6 @@ class _Course:
         self._seconds = subject.seconds
         self._stuck = False
         self._left_out = False
-        self._types: TypesCheck | None = None
-        if subject.types and not config.getoption("collectonly"):
-            self._types = TypesCheck.started(self._tree, numbers)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -331,7 +316,7 @@ class _Course:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
-        """Add the checks for unwritten exercises (first) and types (last)."""
+        """Add, before all others, the checks that exercises are written."""
         self._count_from_the_start()
         wanted = self._config.getoption("--exercise")
         if wanted:
@@ -339,14 +324,11 @@ class _Course:
         named = {name for item in items for name in _exercises_of(item)}
         order = [one for one in exercises().values() if one.name in named]
         first: list[pytest.Item] = []
-        last: list[pytest.Item] = []
         if not self._tree.is_reference:
             first += [_Written.of(session, one, self._tree) for one in order]
-        if self._types is not None and items:
-            last.append(_Types.of(session, self._types))
-        items[:] = [*first, *items, *last]
+        items[:] = [*first, *items]
         # So that pytest counts them among those that it says it collected.
-        ours = pytest.CollectReport("stages", "passed", None, [*first, *last])
+        ours = pytest.CollectReport("stages", "passed", None, [*first])
         self._config.hook.pytest_collectreport(report=ours)
 
     def _count_from_the_start(self) -> None:
@@ -388,15 +370,8 @@ class _Course:
         no_limit()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(
-        self, item: pytest.Item
-    ) -> Generator[None, None, None]:
+    def pytest_runtest_call(self) -> Generator[None, None, None]:
         """Stop a test that does not end."""
-        if isinstance(item, _Types):
-            if self._verdicts.failed:
-                pytest.skip("types are checked once the tests pass")
-            yield
-            return
         # Once one test was stopped, the next may well loop in the same place.
         with time_limit(self._seconds / 10 if self._stuck else self._seconds):
             yield
@@ -407,8 +382,6 @@ class _Course:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Replace pytest's account of a failure by an explanation."""
         report = yield
-        if isinstance(item, _Types) and report.skipped:
-            return report
         if call.excinfo is not None and not report.passed:
             report.outcome = "failed"  # also if the code skips its test
             error = call.excinfo.value
@@ -454,44 +427,12 @@ class _Course:
             return "failed", "✗", "FAILED"
         return None
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Prove the stages whose tests and types have passed."""
-        if self._types is None or session.exitstatus != pytest.ExitCode.OK:
-            return
-        if not is_whole(self._verdicts, self._numbers, self._whole()):
-            return
-        write = self._config.get_terminal_writer().line
-        write(
-            "\n\nAll tests pass. Now the tests of the library itself run on "
-            "your code:"
-        )
-        for number in self._numbers:
-            with self._to_the_terminal() as console:
-                say = write if console is None else console.print
-                found = proof.prove_stage(self._tree, number, say, console)
-            for line in proof.told(number, found) if found else ():
-                write(line)
-            if found:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
-                self._verdicts.refuted.append(number)
-                # So the last line does not say only how many have passed.
-                reporter = session.config.pluginmanager.getplugin(
-                    "terminalreporter"
-                )
-                reporter.stats.setdefault("stage not done", []).append(number)
-        self._verdicts.is_proved = not self._verdicts.refuted
-
-    @contextmanager
-    def _to_the_terminal(self) -> Iterator[Console | None]:
-        """A console for a bar, if a person looks at a terminal."""
-        capture = self._config.pluginmanager.getplugin("capturemanager")
-        if capture is None:
-            yield None
-            return
-        with capture.global_and_fixture_disabled():
-            console = Console()
-            yield console if console.is_terminal else None
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Remember the stages whose tests have passed."""
+        whole = is_whole(self._verdicts, self._numbers, self._whole())
+        if whole and not exitstatus and not self._tree.is_reference:
+            for number in self._numbers:
+                note(self._tree, number, "done")
 
     def _whole(self) -> bool:
         """Whether all tests of the stages named were to run."""
@@ -504,8 +445,6 @@ class _Course:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the state of each exercise, and what to do next."""
-        if self._types is not None:
-            self._types.stop()
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             terminalreporter.write_line("The check was interrupted.")
             return
@@ -559,29 +498,6 @@ class _Written(pytest.Item):
         """Where the function is defined."""
         line = self.tree.function(self.one).lineno
         return self.tree.root / self.one.file, line - 1, self.name
-
-
-class _Types(pytest.Item):
-    """Checks, after the tests, that mypy accepts the learner's files."""
-
-    check: TypesCheck
-
-    @classmethod
-    def of(cls, session: pytest.Session, check: TypesCheck) -> _Types:
-        """Make the item."""
-        place = "exercises/fx::types"
-        item = cls.from_parent(session, name="types", nodeid=place)
-        assert isinstance(item, _Types)
-        item.check = check
-        return item
-
-    def runtest(self) -> None:
-        """Wait for mypy, and fail if it found errors."""
-        self.check.ask()
-
-    def reportinfo(self) -> tuple[Path, int, str]:
-        """Where types are checked."""
-        return EXERCISES, 0, "types"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

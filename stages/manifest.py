@@ -104,7 +104,7 @@ class Stage(NamedTuple):
         core: the files with its main idea, below fx/, in reading order.
         exercises: the functions to write, in the order to write them.
         pieces: the same, where functions that belong together are one.
-        proof: what is run before the stage is done; see `stages/proof.py`.
+        seal: what else is run if one asks for it; see `stages/seal.py`.
         break_it: what to break once the stage is done.
         first: a question of the stage's page, to begin with.
         after: a script that one can run once the stage is done.
@@ -116,7 +116,7 @@ class Stage(NamedTuple):
     summary: str
     core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
-    proof: tuple[str, ...]
+    seal: tuple[str, ...]
     break_it: BreakIt = BreakIt("", "", "")
     pieces: tuple[Piece, ...] = ()
     first: str = ""
@@ -217,7 +217,7 @@ def _read(folder: Path) -> Stage:
     number = int(folder.name)
     found = [_exercise(row, number, path) for row in table["exercise"]]
     title, summary = table["title"], table["summary"]
-    core, proof = tuple(table["core"]), tuple(table["proof"])
+    core, seal = tuple(table["core"]), tuple(table["seal"])
     to_break = BreakIt(**table["break_it"])
     joined = _pieces(found, table.get("piece", []), path)
     return Stage(
@@ -226,7 +226,7 @@ def _read(folder: Path) -> Stage:
         summary,
         core,
         tuple(found),
-        proof,
+        seal,
         to_break,
         joined,
         table["first"],

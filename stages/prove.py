@@ -76,10 +76,10 @@ def form_problems(stage: Stage) -> Iterator[str]:
             continue
         if functions.body_lines(found) > LONGEST:
             yield f"{one.name} has a body of over {LONGEST} lines"
-    for target in stage.proof:
+    for target in stage.seal:
         path = target if "/" in target else f"{target.replace('.', '/')}.py"
         if target != "page" and not (ROOT / path).is_file():
-            yield f"stage {stage.number:02d} is proved by {target}: no file"
+            yield f"stage {stage.number:02d} is sealed by {target}: no file"
     yield from _list_problems(stage)
 
 

@@ -71,10 +71,6 @@ class Verdicts:
         self.stubs: set[str] = set()
         """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
-        self.is_proved = False
-        """Whether types were checked, and the stages were proved."""
-        self.refuted: list[int] = []
-        """Stages whose tests passed, but not those of the library."""
 
     def add(
         self,
@@ -194,17 +190,24 @@ def missing_stub(error: BaseException) -> str | None:
 
 def passed_through(error: BaseException, tree: Tree) -> list[str]:
     """The exercises whose lines an error, or its cause, came through."""
-    found: list[str] = []
+    found: list[str | None] = []
     seen: BaseException | None = error
     while seen is not None:
-        for frame in tree.frames(seen):
-            for one in exercises_by_file().get(tree.file(frame), ()):
-                function = tree.function(one)
-                last = function.end_lineno or 0
-                if function.lineno <= (frame.lineno or 0) <= last:
-                    found.append(one.name)
+        found += [
+            exercise_at(tree, tree.file(frame), frame.lineno or 0)
+            for frame in tree.frames(seen)
+        ]
         seen = seen.__cause__ or seen.__context__
-    return found
+    return [name for name in found if name]
+
+
+def exercise_at(tree: Tree, file: str, line: int) -> str | None:
+    """The exercise that a line of a tree is in."""
+    for one in exercises_by_file().get(file, ()):
+        function = tree.function(one)
+        if function.lineno <= line <= (function.end_lineno or 0):
+            return one.name
+    return None
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
@@ -369,8 +372,6 @@ def _next(
         yield "next: fix what failed above"
     elif not verdicts.passed:
         yield "No test was run."
-    elif verdicts.refuted:
-        yield "next: fix what failed above"
     elif not tree.is_reference:
         yield from _done(verdicts, tree, numbers, whole)
 
@@ -445,17 +446,12 @@ def _done(
     verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What to do after a stage, or a part of it, has passed."""
-    if not verdicts.is_proved:
-        rest = "types, and the library's tests on your code"
-        if not is_whole(verdicts, numbers, whole):
-            rest = "the whole stage"
-        yield f"These pass. Now {rest}: " + " ".join(
-            f"pytest stages/{number:02d}" for number in numbers
-        )
+    names = " ".join(f"stages/{number:02d}" for number in numbers)
+    if not is_whole(verdicts, numbers, whole):
+        yield f"These pass. Now the whole stage: pytest {names}"
         return
-    names = " and ".join(f"{number:02d}" for number in numbers)
-    several = len(numbers) > 1
-    yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
+    for number in numbers:
+        yield f"Stage {number:02d}: exercises done ✓"
     last = stages()[numbers[-1]]
     yield f"try: python -m stages run {last.after}"
     yield f"     It {last.shows}."
@@ -471,5 +467,8 @@ def _done(
             "open now: a program that differentiates programs: "
             "python -m stages read gradient"
         )
-    first = stages()[numbers[-1]].pieces[0].title
-    yield f"      python -m stages solution {first} compares yours"
+    yield f"also: python -m stages solution {last.pieces[0].title}"
+    yield (
+        f"      python -m stages seal {numbers[-1]:02d}    (the library's own "
+        f"tests on your code)"
+    )

@@ -48,11 +48,11 @@ without it the module would take other arguments.
 
 
 @overload
-def from_torch(source: torch.fx.GraphModule) -> GraphModule: ...
+def from_torch(source: torch.fx.GraphModule | GraphModule) -> GraphModule: ...
 @overload
-def from_torch(source: torch.fx.Graph) -> Graph: ...
+def from_torch(source: torch.fx.Graph | Graph) -> Graph: ...
 def from_torch(
-    source: torch.fx.GraphModule | torch.fx.Graph,
+    source: torch.fx.GraphModule | torch.fx.Graph | GraphModule | Graph,
 ) -> GraphModule | Graph:
     """The same graph or module in fx; `source` stays as it is.
 
@@ -65,7 +65,8 @@ def from_torch(
     with a warning.
 
     Args:
-        source: a graph of torch.fx, or a module that has one.
+        source: a graph of torch.fx, or a module that has one. What is fx's
+            already is returned as it is.
 
     Raises:
         TypeError: `source` is neither; the graph has a code generator of its
@@ -74,6 +75,8 @@ def from_torch(
 
     Cost: O(nodes + size of their arguments).
     """
+    if isinstance(source, (Graph, GraphModule)):
+        return source
     if isinstance(source, torch.fx.Graph):
         return _graph_from_torch(source)
     if not isinstance(source, torch.fx.GraphModule):

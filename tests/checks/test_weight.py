@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_190,
-    "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_890,
-    "lines of Python in docs": 11_840,
-    "words of the site": 75_850,
-    "files in fx": 213,
+    "lines of Python in fx": 41_360,
+    "lines of Python in stages": 29_363,
+    "lines of Python in tests": 80_260,
+    "lines of Python in docs": 12_627,
+    "words of the site": 75_770,
+    "files in fx": 214,
 }
 
 

@@ -17,10 +17,7 @@ import pytest
 from rich.console import Console
 
 from stages import __main__ as cli
-from stages import types_check
-from stages import watch as watching
 from stages.blame import _failures, blame, told
-from stages.checking import check
 from stages.functions import State
 from stages.generate import generated, stale
 from stages.manifest import ROOT, exercises, find, stages
@@ -61,12 +58,15 @@ def test_progress_says_which_stages_are_done(
     learner: Learner, said: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner.write_all()
-    monkeypatch.setattr(cli, "is_done", lambda tree, number: number == 4)
+    monkeypatch.setattr(
+        cli,
+        "is_noted",
+        lambda tree, number, word: number == 4 or (number, word) == (2, "done"),
+    )
     assert cli.main([]) == 0
-    counts = {
-        line[:2]: ", done " in line for line in said.getvalue().splitlines()
-    }
-    assert [stage for stage in counts if counts[stage]] == ["04"]
+    lines = said.getvalue().splitlines()
+    assert [line[:2] for line in lines if ", done " in line] == ["02"]
+    assert [line[:2] for line in lines if ", sealed " in line] == ["04"]
 
 
 def test_progress_is_one_screen_with_what_is_optional(
@@ -427,73 +427,6 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         process.wait(20)
         process.stdout.close()
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (
-            'fx/node.py:3: error: Need type annotation for "users"',
-            "`users: list[Node] = []`",
-        ),
-        (
-            "fx/node.py:3: error: Returning Any from function declared to "
-            'return "Proxy"  [no-any-return]',
-            "`result: Proxy = …; return result`",
-        ),
-        (
-            "fx/node.py:3: error: Function is missing a return type annotation",
-            "`def f(node: Node) -> None:`",
-        ),
-    ],
-)
-def test_what_mypy_finds_has_a_cure(line: str, told: str) -> None:
-    (said,) = types_check.cure(line)
-    assert told in said
-
-
-def test_what_mypy_says_besides_is_left_as_it_is() -> None:
-    assert types_check.cure("fx/node.py:3: note: See the documentation") == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [("", "The types fit together."), ("x: int", "the types: x: int")],
-)
-def test_watch_checks_types_behind_the_tests(
-    wrong: str, told: str, learner: Learner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Types:
-        """A check of types that takes a while."""
-
-        def __init__(self) -> None:
-            self._ends = iter([False, True])
-
-        @property
-        def is_finished(self) -> bool:
-            return next(self._ends)
-
-        def ask(self) -> None:
-            check(not wrong, f"the types: {wrong}")
-
-    started: list[object] = []
-
-    def start(*arguments: object) -> Types:
-        started.append(arguments)
-        return Types()
-
-    out = io.StringIO()
-    monkeypatch.setattr(watching, "EXERCISES", learner.folder)
-    monkeypatch.setattr(watching, "_check", lambda *arguments: True)
-    monkeypatch.setattr(types_check.TypesCheck, "started", start)
-    monkeypatch.setattr(watching, "changes", lambda *a, **b: [set()] * 3)
-    assert watching.watch(1, Console(file=out, width=100)) == 0
-    assert len(started) == 1
-    warming, first, second, *_ = out.getvalue().splitlines()
-    assert warming.startswith("Warming up: ")
-    assert first == "The types are being checked …"
-    assert second.startswith(told)
-    assert "is done." not in out.getvalue()
 
 
 def _read_until(pipe: int, text: str, seconds: float) -> str:

@@ -57,8 +57,7 @@ def test_all_written_is_all_green_and_typed(learner: Learner) -> None:
     learner.write_all()
     result = learner.check(*stages())
     assert result.status == 0, result.output
-    # "Done" is said after the proof, which is tested in test_done.py.
-    assert "These pass. Now types" in result.output
+    assert "Stage 08: exercises done ✓" in result.output
     (learner.folder / "pyproject.toml").write_text(
         (EXERCISES / "pyproject.toml").read_text()
     )
@@ -103,7 +102,7 @@ def test_one_stage_written_is_green_alone(learner: Learner) -> None:
         learner.write_all(one.name for one in stage.exercises)
         result = learner.check(stage.number)
         assert result.status == 0, result.output
-        assert "These pass. Now types, and" in result.output
+        assert f"Stage {stage.number:02d}: exercises done ✓" in result.output
 
 
 def test_a_learner_may_add_to_a_file(learner: Learner) -> None:

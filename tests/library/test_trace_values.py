@@ -18,6 +18,7 @@ from tests.reliability.traced import wrong
 
 AnyValue: TypeAlias = Any
 
+TORCH: AnyValue = torch
 CHECK: AnyValue = torch._check
 NORMAL: AnyValue = Normal
 CATEGORICAL: AnyValue = Categorical
@@ -394,3 +395,37 @@ def test_distributions() -> None:
 def test_a_class_is_no_leaf() -> None:
     with pytest.raises(TypeError, match=r"isinstance\(m, Linear\)"):
         fx.trace(nn.Sequential(nn.Linear(2, 2)), ROW[:2], leaves=[nn.Linear])
+
+
+@torch.library.custom_op("fx_tests::nms", mutates_args=())
+def nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """The boxes that no better one covers, by their left edges."""
+    kept: list[int] = []
+    for place in scores.argsort(descending=True).tolist():
+        if all(abs(boxes[place, 0] - boxes[i, 0]) > 0.2 for i in kept):
+            kept.append(place)
+    return torch.tensor(kept, dtype=torch.long)
+
+
+@nms.register_fake
+def _(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """As many as there are."""
+    return boxes.new_empty(
+        torch.library.get_ctx().new_dynamic_size(), dtype=torch.long
+    )
+
+
+def test_boxes_are_chosen() -> None:
+    def program(boxes: torch.Tensor, scores: torch.Tensor) -> AnyValue:
+        sure = scores > 0.4
+        boxes, scores = boxes[sure].clamp(0, 0.9), scores[sure]
+        wide = torch.where(boxes[:, 0] > 0.1)[0]
+        boxes, scores = boxes[wide], scores[wide]
+        kept = TORCH.ops.fx_tests.nms(boxes, scores)[:5]
+        return boxes[kept], scores[kept], kept.shape[0]
+
+    gm = fx.trace(program, torch.rand(9, 4), torch.rand(9))
+    for count in (9, 1, 2, 20):
+        given = torch.rand(count, 4), torch.rand(count)
+        assert is_right(program, gm, *given)
+        assert is_right(program, gm, given[0], torch.zeros(count))

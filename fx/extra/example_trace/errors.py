@@ -205,6 +205,24 @@ def leaf_name(frame: FrameType, paths: Paths) -> str:
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
 
 
+def fixed(size: str, value: int, asked: str, line: str) -> str:
+    """The message for a size that must stay free, and that the program fixes.
+
+    Args:
+        size: how it is written.
+        value: what it is in the example.
+        asked: what the program relies on.
+        line: of the program.
+    """
+    why = "" if asked == f"{size} == {value}" else f", because of {asked}"
+    return (
+        f"dynamic= says that {size} may vary, and the program fixes it to "
+        f"{value}{why}\n  in\n  {line}\n  Let the line ask something else, or "
+        "keep its function whole, fx.trace(…, leaves=[…]). What dynamic= does "
+        "not name is fixed; with torch.export.Dim.AUTO a size varies if it can"
+    )
+
+
 def devices(error: Exception, found: Mapping[str, str]) -> str:
     """The message for an error of a program whose tensors are on two devices.
 

@@ -148,6 +148,9 @@ def answered(
     return True
 
 
+_SIZE: Final = re.compile(r"\b\w+\.size\(\d+\)")
+"""The size of an input, in an expression."""
+
 OF_MODES: Final = re.compile(
     r"_?(is|are|get)_(?!torch_function|dispatch)\w*(enabled|precision|debug_mode"
     r"|deterministic\w*|tf32|cudnn_benchmark|default_d\w+|autocast_(\w+_)?dtype)"
@@ -338,10 +341,24 @@ class Guards(nn.Module, Sequence[Guard]):
         except Exception as error:
             raise self._refusal(guard, leaves, str(error)) from None
         if answer != guard.value:
-            problem = f"it is {answer!r}"
-            if guard.expression.startswith("unchanged("):
-                problem = "it has other values than the program has read"
-            raise self._refusal(guard, leaves, problem)
+            raise self._refusal(
+                guard, leaves, self._found(guard, answer, leaves)
+            )
+
+    def _found(
+        self, guard: Guard, answer: AnyValue, leaves: Sequence[AnyValue]
+    ) -> str:
+        """What is there instead: the sizes, if the answer is yes or no."""
+        if guard.expression.startswith("unchanged("):
+            return "it has other values than the program has read"
+        sizes = [*dict.fromkeys(_SIZE.findall(guard.expression))]
+        if not isinstance(answer, bool) or not sizes:
+            return f"it is {answer!r}"
+        values = [self._function(size)(*leaves) for size in sizes]
+        if len(sizes) == 1 and guard.expression.startswith(sizes[0]):
+            return f"it is {values[0]!r}"
+        pairs = zip(sizes, values, strict=True)
+        return " and ".join(f"{size} is {value!r}" for size, value in pairs)
 
     def _function(self, text: str) -> Callable[..., AnyValue]:
         """The function of the placeholders that a text is."""
@@ -422,9 +439,8 @@ _ATTRIBUTES: Final = _OF_BACKENDS | frozenset(
     "".split()
 )
 """What else an expression may look up, in a tensor, in math or in torch."""
-_CALLED: Final = frozenset(
-    "abs bool divmod float identities int isinstance max min pow round "
-    "unchanged".split()
+CALLED: Final = frozenset(
+    "abs bool divmod float identities int isinstance max min pow round".split()
 )
 """What it may call by a name."""
 
@@ -437,7 +453,7 @@ def _is_small(operand: ast.expr) -> bool:
 
 def check(expression: str, names: AnyValue) -> None:
     """Raise ValueError unless a trace writes expressions such as this one."""
-    known = {*names, *NAMES, *_CALLED}
+    known = {*names, *NAMES, *CALLED, "unchanged"}
     for node in ast.walk(ast.parse(expression, mode="eval")):
         right = isinstance(node, _SYNTAX)
         if isinstance(node, ast.Name):

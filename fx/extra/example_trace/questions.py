@@ -75,7 +75,10 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 Dims: TypeAlias = Mapping[int, AnyValue] | None
-"""Which sizes of a tensor may vary, by their place; None for all of them."""
+"""Which sizes of a tensor may vary, by their place; None for all of them.
+
+With each is its `torch.export.Dim`, or whether it must stay free.
+"""
 
 
 class Sizes:
@@ -85,6 +88,8 @@ class Sizes:
         mode: makes the fake tensors.
         guards: what was asked, and answered for the example.
         erasable: nodes that may be of no use.
+        marked: how a size is written that must stay free → the size.
+        fixed: which of these the program has fixed → how.
     """
 
     def __init__(
@@ -110,6 +115,8 @@ class Sizes:
             allow_non_fake_inputs=True, shape_env=self._env
         )
         self.guards: list[Guard] = []
+        self.marked: dict[str, AnyValue] = {}
+        self.fixed: dict[str, Guard] = {}
         self._unbacked_asked: dict[str, str] = {}
         self._deferred: list[tuple[AnyValue, str]] = []
         self._nodes: dict[str, Argument] = {}
@@ -119,6 +126,7 @@ class Sizes:
         """Forget the numbers, which the `meta` of nodes would keep alive."""
         self._env.known.clear()
         self._dims.clear()
+        self.marked.clear()
 
     # -- tensors -----------------------------------------------------------
 
@@ -132,6 +140,12 @@ class Sizes:
         """
         free = [*(range(tensor.dim()) if dims is None else dims)]
         if not _may_be_free(tensor):
+            if dims and any(dims.values()):
+                raise TypeError(
+                    f"dynamic= says that sizes of {node} may vary, and those "
+                    "of an example that is empty, sparse or of a class of its "
+                    "own are fixed"
+                )
             free = []
         sizes: list[AnyValue] = [*tensor.shape]
         for place in free:
@@ -245,6 +259,8 @@ class Sizes:
         size_node.meta["val"] = value
         self.erasable.add(size_node)
         self._nodes[text] = size_node
+        if dim:
+            self.marked[text] = size
         if name is not None:
             self._dims[name] = text, size
             for limit, sign in ((dim.min, ">="), (dim.max, "<=")):
@@ -315,6 +331,9 @@ class Sizes:
         """Note what ShapeEnv relies on from now on."""
         if not is_unbacked:
             self.guards.append(Guard(text, value, frames.where()))
+            for size, number in self.marked.items():
+                if expression_of(number).is_number:
+                    self.fixed.setdefault(size, self.guards[-1])
         else:
             told = f"({text}) == {constant(value)}"
             self._unbacked_asked[text if value is True else told] = (

@@ -66,7 +66,7 @@ from ...torch_private.symbolic_sizes import (
 from ...torch_private.watching import is_wrapped
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
-from ...use_def.values import AnyValue, Argument
+from ...use_def.values import AnyValue, Args, Argument, Kwargs
 from ..watching.changes import Snapshotted, held_in
 from ..watching.fixed import Entered
 from . import errors
@@ -77,6 +77,7 @@ from .calls import (
     Leaves,
     Lifting,
     dicts_of,
+    is_instance,
     state_of,
 )
 from .known import Known, made_up
@@ -139,7 +140,7 @@ class Recorder(Tracer):
         """
         super().__init__()
         self._chosen = chosen
-        self._leaves = leaves
+        self._whole = leaves
         self.root = root
         self.graph: Graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
@@ -221,8 +222,8 @@ class Recorder(Tracer):
         self,
         kind: Opcode,
         target: Target,
-        args: tuple[Argument, ...],
-        kwargs: dict[str, Argument],
+        args: Args,
+        kwargs: Kwargs,
         name: str | None = None,
         type_expr: AnyValue = None,
     ) -> Node:
@@ -373,7 +374,7 @@ class Recorder(Tracer):
         is_whole = isinstance(m, torch.jit.ScriptModule) or has_backward_hook(m)
         if not (
             is_whole
-            or m in self._leaves.modules
+            or m in self._whole.modules
             or self._chosen.is_leaf_module(m, module_qualified_name)
         ):
             return False
@@ -387,11 +388,7 @@ class Recorder(Tracer):
         return self._leaf_states.get(m) != state_of(m)
 
     def call_module(
-        self,
-        m: nn.Module,
-        forward: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+        self, m: nn.Module, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Record the call of a leaf, or run another module."""
         if self.paused or not self.paths.get(m):
@@ -399,11 +396,7 @@ class Recorder(Tracer):
         return super().call_module(m, forward, args, kwargs)
 
     def _call_leaf(
-        self,
-        path: str,
-        forward: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+        self, path: str, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Run a leaf module, and record its call as one node."""
         make = partial(self.create_node, "call_module", path)
@@ -416,9 +409,15 @@ class Recorder(Tracer):
             self._leaf_states[module] = state_of(module)
         return result
 
-    def _runs_by_forward(self) -> bool:
-        """Whether `call_module` runs a module's forward itself: it does."""
-        return True
+    def _visit_forward(self, module: nn.Module) -> None:
+        """Do nothing: a fake tensor answers all questions itself."""
+
+    def _answer_function(
+        self, function: Function, args: Args, kwargs: Kwargs
+    ) -> AnyValue:
+        """Answer a builtin that asks what an object is."""
+        answer = is_instance if function is isinstance else function
+        return answer(*args, **kwargs)
 
     def call_function(self, call: Call, target: AnyValue = None) -> AnyValue:
         """Make the call of a leaf function, and record it if it has tensors.

@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_360,
+    "lines of Python in fx": 41_410,
     "lines of Python in stages": 29_363,
-    "lines of Python in tests": 80_260,
+    "lines of Python in tests": 80_300,
     "lines of Python in docs": 12_627,
     "words of the site": 75_770,
     "files in fx": 214,

@@ -85,6 +85,26 @@ def test_what_torch_takes_to_hold_of_such_a_size_is_checked() -> None:
         gm(ROW, torch.ones(1))
 
 
+def test_such_checks_stay_in_a_symbolic_trace() -> None:
+    class Outer(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x: torch.Tensor) -> AnyValue:
+            return self.inner(x)[0] + 1
+
+    def program(x: torch.Tensor) -> AnyValue:
+        chosen = x[x > 0]
+        return chosen.topk(2).values, chosen.reshape(-1, 1)
+
+    outer = Outer(fx.trace(program, ROW))
+    gm = fx.symbolic_trace(outer)
+    assert is_right(outer, gm, ROW.abs())
+    with pytest.raises(fx.GuardError, match=r"size\(0\) >= 2"):
+        gm(ROW[:1])
+
+
 def test_a_branch_on_such_a_size_needs_a_check() -> None:
     def program(x: torch.Tensor, said: bool = False) -> torch.Tensor:
         chosen = x[x > 0]
@@ -272,6 +292,7 @@ def written(x: torch.Tensor) -> torch.Tensor:
             x if torch.equal(torch.arange(2), torch.tensor([0, 1])) else 0
         ),
         lambda x: x * ROW.tolist()[2],
+        lambda x: sum(x * i for i in range(len((ROW > 0).nonzero()))),
         lambda x: x * nn.Parameter(ROW[:1] * 1).item(),
     ],
 )
@@ -338,6 +359,27 @@ def test_a_buffer_whose_value_was_read_is_a_guard() -> None:
         each.alphas = each.alphas.double()
         with pytest.raises(fx.GuardError, match="other values"):
             each(x)
+
+
+def test_what_is_written_into_a_table_is_a_guard() -> None:
+    class Filled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Buffer(torch.tensor([2.0]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            table = torch.zeros(2)
+            view = table.view(2, 1)
+            table[0] = self.scale[0]
+            view[1].add_(self.scale)
+            return x * float(table[0].item()) * float(view[1].item())
+
+    net = Filled()
+    gm = fx.trace(net, ROW)
+    assert is_right(net, gm, ROW)
+    net.scale.fill_(3)
+    with pytest.raises(fx.GuardError, match="other values"):
+        gm(ROW)
 
 
 def test_a_value_that_the_program_counts_up_is_refused_later() -> None:

@@ -81,7 +81,11 @@ WRITES: Final = (
     *("{k} += 1", "{k}[0] = 3", "{k}.mul_({a}.sum())", "{k}.data.add_(1)"),
     *("{k}.view(-1)[0] = {a}.sum()", "{k}.data.mul_({a}.sum())", "self.b += 1"),
     *("{a}[{a} > 0] = 1", "{k}.data = {k} * 2", "self.b[0] = {k}[0]"),
-    "{a}.masked_fill_({a} > 0, 2)",
+    *(
+        "{a}.masked_fill_({a} > 0, 2)",
+        "{k}[0] = {j}[-1]",
+        "{k}.view(-1).add_({j})",
+    ),
 )
 """What may write into them, or into an input."""
 

@@ -131,14 +131,21 @@ def answered(
     expected: AnyValue,
     message: str,
     opened: Sequence[AnyValue] = (),
-) -> bool:
+) -> AnyValue:
     """Check what the graph asks again of a value that it has computed.
 
     It is the condition of a `torch._assert`, which no pass removes.
 
+    Returns:
+        True; if the answer is a proxy, one of this call.
+
     Raises:
         GuardError: the answer is not the one that the trace relied on.
     """
+    if issubclass(type(answer), PROXY_TYPES):
+        record = answer.tracer.create_proxy
+        given = answer, expected, message, opened
+        return record("call_function", answered, given, {})
     if answer != expected:
         refuse(
             f"{message}\n  It is {answer!r}. Trace again with an example, a "

@@ -113,12 +113,10 @@ class Known:
                 self._lost.add(_memory(call.args[0]))
         if not is_known:
             return
-        leaves = _leaves((call.args, call.kwargs))
-        tensors = [leaf for leaf in leaves if is_tensor(leaf)]
         results = [x for x in pytree.tree_leaves(result) if is_tensor(x)]
-        if not all(map(_is_small, results)) or not tensors + results:
+        values = [*map(self._of, _tensors(call))]
+        if not all(map(_is_small, results)) or not values + results:
             return
-        values = [*map(self._of, tensors)]
         before = [version_of(value.real) for value in values]
         try:
             watched = _Repeatable()
@@ -130,18 +128,33 @@ class Known:
         if len(reals) != len(results) or any(real.is_meta for real in reals):
             return
         sources = frozenset[int]().union(*(v.sources for v in values))
+        every = [*reals, *(value.real for value in values)]
+        has_floats = any(x.is_floating_point() or x.is_complex() for x in every)
+        computes = watched.computes or not values
         is_rounded = any(value.is_rounded for value in values)
-        if watched.computes or not tensors:
-            every = [*reals, *(value.real for value in values)]
-            is_rounded |= any(x.dtype.is_floating_point for x in every)
-            is_rounded |= any(x.dtype.is_complex for x in every)
+        is_rounded |= has_floats and computes
         for fake, real in zip(results, reals, strict=True):
             ahead = version_of(fake) - version_of(real)
-            self._values[id(fake)] = Value(
-                real, ahead, sources, is_rounded=is_rounded
-            )
-        if results and before == [version_of(value.real) for value in values]:
+            self._values[id(fake)] = Value(real, ahead, sources, is_rounded)
+        if before != [version_of(value.real) for value in values]:
+            self._spread(values, sources, is_rounded)
+        elif results:
             self._recorder.erasable.add(node)
+
+    def _spread(
+        self, values: list[Value], sources: frozenset[int], is_rounded: bool
+    ) -> None:
+        """Note of all that shares memory with some values what decides them.
+
+        One of them was written, so what is in the others is in it, too.
+        """
+        memory = {_memory(value.real) for value in values}
+        for key, value in self._values.items():
+            if _memory(value.real) in memory:
+                self._values[key] = value._replace(
+                    sources=value.sources | sources,
+                    is_rounded=value.is_rounded or is_rounded,
+                )
 
     # -- what is known -----------------------------------------------------
 
@@ -187,7 +200,7 @@ class Known:
         """Whether a call asks for values, all of which are known."""
         if call.name not in _READS:
             return False
-        tensors = [*filter(is_tensor, _leaves((call.args, call.kwargs)))]
+        tensors = _tensors(call)
         return bool(tensors) and all(map(self.has, tensors))
 
     def answer(self, call: Call) -> AnyValue:
@@ -196,26 +209,31 @@ class Known:
         Raises:
             Exception: what it raises in eager.
         """
-        leaves = _leaves((call.args, call.kwargs))
-        self._note([leaf for leaf in leaves if is_tensor(leaf)])
+        self._note(_tensors(call))
         with self._with_data():
             return _mapped(call, self._real).run()
 
-    def run(self, call: Call) -> AnyValue:
+    def run(self, call: Call, *, is_known: bool) -> AnyValue:
         """Make a call that is to be recorded.
 
         If it asks for values, it is shown those that are known.
+
+        Args:
+            call: is made.
+            is_known: whether all that it is given is.
 
         Returns:
             The result, and what binds it.
         """
         recorder = self._recorder
         try:
-            return recorder.run_call(call, is_leaf=False)
+            with recorder.sizes.inside(whole=False) as selects:
+                result, bind = recorder.run_call(call, is_leaf=False)
+            if is_known and any(map(selects, pytree.tree_leaves(result))):
+                result = self._sized(call, result)
+            return result, bind
         except DATA_DEPENDENT:
-            leaves = _leaves((call.args, call.kwargs))
-            tensors: list[AnyValue] = [x for x in leaves if is_tensor(x)]
-            told = [tensor for tensor in tensors if self.has(tensor)]
+            told = [tensor for tensor in _tensors(call) if self.has(tensor)]
             if not told:
                 raise
         before = [tensor.constant for tensor in told]
@@ -229,6 +247,28 @@ class Known:
                 tensor.constant = constant
         self._note(told)
         return result, recorder.bind
+
+    def _sized(self, call: Call, result: AnyValue) -> AnyValue:
+        """The result of a call that selects by known values: of known sizes."""
+
+        def copied(value: AnyValue) -> AnyValue:
+            return self._of(value).real.clone() if is_tensor(value) else value
+
+        def faked(value: AnyValue) -> AnyValue:
+            mode = self._recorder.sizes.mode
+            known = is_tensor(value)
+            return (
+                mode.from_tensor(value, static_shapes=True) if known else value
+            )
+
+        try:
+            with self._with_data(), _Repeatable():
+                made = _mapped(call, copied).run()
+        except Exception:
+            return result
+        self._note(_tensors(call))
+        with self._recorder.pause():
+            return pytree.tree_map(faked, made)
 
     def _note(self, tensors: list[AnyValue]) -> None:
         """Note what decides an answer."""
@@ -310,6 +350,11 @@ def _leaves(value: AnyValue) -> Iterator[AnyValue]:
             yield from (leaf.start, leaf.stop, leaf.step)
         else:
             yield leaf
+
+
+def _tensors(call: Call) -> list[AnyValue]:
+    """The tensors that a call is given."""
+    return [*filter(is_tensor, _leaves((call.args, call.kwargs)))]
 
 
 def _mapped(call: Call, change: Callable[[AnyValue], AnyValue]) -> Call:

@@ -319,7 +319,7 @@ class Recorder(Tracer):
             with unset_fake_temporarily(), self.pause():
                 return call.run()  # of an array of numpy, say
         is_known = self.known.is_given(call)
-        result, bind = self.known.run(call)
+        result, bind = self.known.run(call, is_known=is_known)
         gives_tensors = any(map(is_tensor, pytree.tree_leaves(result)))
         self.writes.follow(call, result)
         if gives_tensors or (result is None and name != "__get__"):

@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_895,
+    "lines of Python in fx": 41_533,
     "lines of Python in stages": 29_363,
-    "lines of Python in tests": 79_711,
+    "lines of Python in tests": 80_488,
     "lines of Python in docs": 12_627,
-    "words of the site": 75_682,
-    "files in fx": 213,
+    "words of the site": 75_844,
+    "files in fx": 214,
 }
 
 

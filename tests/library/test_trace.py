@@ -438,9 +438,7 @@ class Router:
         lambda x: x if x.sum() > 0 else -x,
         lambda x: torch.tensor(x.tolist()),
         lambda x: torch.from_numpy(x.numpy() * 2),
-        lambda x: x[x > 0],
         lambda x: int(x.sum()) * x,
-        lambda x: x + X.tolist()[0][0],
         lambda x: x * 2 if torch.equal(x, x) else x,
     ],
 )

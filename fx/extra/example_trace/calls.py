@@ -42,7 +42,6 @@ from . import errors
 if TYPE_CHECKING:
     from ...graph import Graph
     from ...node import Node
-    from .recorder import Recorder
 
 Function: TypeAlias = Callable[..., AnyValue]
 Place: TypeAlias = tuple[AnyValue, str]
@@ -107,7 +106,7 @@ class Lifting(Protocol):
 class CallMode(TorchFunctionMode):
     """Shows a recorder each call of torch."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: AnyValue) -> None:
         """Make it for a recorder."""
         super().__init__()
         self._recorder = recorder
@@ -236,6 +235,14 @@ class Leaves:
                 self.modules.add(value)
             elif callable(value) and not isinstance(value, type):
                 self.functions.append(value)
+            elif isinstance(value, type):
+                name = value.__qualname__
+                raise TypeError(
+                    f"{name} is a class, and a leaf is one module or function: "
+                    f"leaves=[m for m in model.modules() if isinstance(m, "
+                    f"{name})] keeps all modules of the class, and "
+                    f"leaves=[{name}.forward] a method"
+                )
             else:
                 raise TypeError(
                     f"{leaf!r} cannot be a leaf: give functions, methods and "

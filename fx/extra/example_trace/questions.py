@@ -42,6 +42,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -96,6 +97,7 @@ class Sizes:
         graph: Graph,
         erasable: set[Node],
         opened: Callable[[], list[AnyValue]],
+        undecided: Callable[[Exception], None],
     ) -> None:
         """Begin without symbols.
 
@@ -103,11 +105,12 @@ class Sizes:
             graph: where sizes are computed.
             erasable: where to note nodes that may be of no use.
             opened: gives the last argument of a check inside of blocks.
+            undecided: is given the error for a question that values decide.
         """
         self.erasable: set[Node] = erasable
         self._graph = graph
         self._opened = opened
-        self._env = new_env(self._note)
+        self._env = new_env(self._note, self._defer, undecided)
         self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
         )
@@ -115,6 +118,7 @@ class Sizes:
         self.marked: dict[str, AnyValue] = {}
         self.fixed: dict[str, Guard] = {}
         self._unbacked_asked: dict[str, str] = {}
+        self._deferred: list[tuple[AnyValue, str]] = []
         self._nodes: dict[str, Argument] = {}
         self._dims: dict[AnyValue, tuple[str, AnyValue]] = {}
 
@@ -182,6 +186,53 @@ class Sizes:
             self._env.late.add(expression_of(size))
             sizes.append(size)
         return node, self._made(tensor, sizes)
+
+    def name(self, node: Node, tensor: torch.Tensor) -> bool:
+        """Let the sizes that only a node's value has be asked of it.
+
+        Returns:
+            Whether a size depends on values.
+        """
+        env = self._env
+        if env.unbacked <= env.texts.keys() or node.graph is not self._graph:
+            return self.depends_on_values(tensor)
+        for place, size in enumerate(tensor.shape):
+            symbol = getattr(getattr(size, "node", None), "_expr", None)
+            if symbol in env.unbacked and symbol not in env.texts:
+                text = env.texts[symbol] = f"{node}.size({place})"
+                self.mode.cache_enabled = False
+                size_node = self._graph.call_method("size", (node, place))
+                self.erasable.add(size_node)
+                self._nodes[text] = size_node
+                env.late.add(symbol)
+        self._check_deferred()
+        return self.depends_on_values(tensor)
+
+    def depends_on_values(self, tensor: AnyValue) -> bool:
+        """Whether a size of a tensor does."""
+        return _has_symbols(tensor, self._env.unbacked)
+
+    @contextmanager
+    def inside(self, *, whole: bool) -> Iterator[Callable[[AnyValue], bool]]:
+        """A block that makes a call.
+
+        Args:
+            whole: whether it is a leaf's. What torch takes to hold of sizes
+                inside is the leaf's affair, and its result is asked again.
+
+        Yields:
+            Tells of a value whether its size depends on values inside.
+        """
+        known = {*self._env.unbacked}
+        try:
+            yield lambda value: _has_symbols(value, self._env.unbacked - known)
+        finally:
+            new = self._env.unbacked - known if whole else set()
+            self._deferred = [
+                (expression, line)
+                for expression, line in self._deferred
+                if new.isdisjoint(expression.free_symbols)
+            ]
 
     def _made(
         self, tensor: torch.Tensor, sizes: list[AnyValue]
@@ -304,13 +355,38 @@ class Sizes:
             return
         self.guards.append(Guard(text, answer, frames.where()))
 
+    def _defer(self, expression: AnyValue) -> None:
+        """Note what torch takes to hold of sizes that depend on values."""
+        self._deferred.append((expression, frames.where()))
+        self._check_deferred()
+
+    def _check_deferred(self) -> None:
+        """Let the graph check what it can say of that, here and now."""
+        waiting, self._deferred = self._deferred, []
+        for expression, line in waiting:
+            if self._env.unbacked & expression.free_symbols <= self._env.late:
+                self._check(self._env.written(expression), line)
+            else:  # a size that is being computed
+                self._deferred.append((expression, line))
+
+    def _check(self, text: str, line: str) -> None:
+        """Let the graph check something about sizes, here."""
+        node = self._of_text(ast.parse(text, mode="eval").body)
+        message = f"the trace relied on {text}, asked at {line}"
+        given = node, True, message, *self._opened()
+        holds = self._graph.call_function(answered, given)
+        self._graph.call_function(assert_, (holds, ""))
+
     def check_unbacked(self) -> None:
-        """Let the graph check what was asked of sizes that it computes."""
+        """Let the graph check what was asked of sizes that it computes.
+
+        Raises:
+            TraceError: it does not know one of them.
+        """
         for text, line in self._unbacked_asked.items():
-            node = self._of_text(ast.parse(text, mode="eval").body)
-            message = f"the trace relied on {text}, asked at {line}"
-            holds = self._graph.call_function(answered, (node, True, message))
-            self._graph.call_function(assert_, (holds, ""))
+            self._check(text, line)
+        for _, line in self._deferred:
+            raise TraceError(errors.unknown_size(line))
 
 
 def _operators() -> Iterator[tuple[type, Callable[..., AnyValue]]]:
@@ -332,6 +408,18 @@ _OPERATORS: Final = {
 
 _MODULES: Final = {"": builtins, "math": math, "torch": torch}
 """Where expressions find what they name."""
+
+
+def _has_symbols(tensor: AnyValue, symbols: set[AnyValue]) -> bool:
+    """Whether some are in the sizes of a tensor; not for another value."""
+    if not symbols or not isinstance(tensor, torch.Tensor):
+        return False
+    sizes: list[AnyValue] = [*tensor.shape]
+    return any(
+        isinstance(size, SYMBOLIC)
+        and not symbols.isdisjoint(expression_of(size).free_symbols)
+        for size in sizes
+    )
 
 
 def _may_be_free(tensor: torch.Tensor) -> bool:
@@ -382,6 +470,11 @@ class Questions:
         self.wrote_sizes: bool = False
         self.fixes_texts: bool = False
 
+    def refuse(self, error: Exception) -> None:
+        """Remember an error for a size, if the program asks, and not torch."""
+        if not self._recorder.paused:
+            self._recorder.refuse(error)
+
     def opened(self) -> list[tuple[Node, ...]]:
         """The last argument of a check inside of blocks, if there are any."""
         return [tuple(self.open.values())] if self.open else []
@@ -419,7 +512,10 @@ class Questions:
         elif recorder.sizes.can_write(answer):
             with recorder.in_graph(node.graph if node else recorder.graph):
                 self._ask_again(call, answer)
-            if name == "shape" and node:
+            is_open = name != "shape" or recorder.sizes.depends_on_values(
+                call.args[0]
+            )
+            if node and not is_open:
                 recorder.unsure.discard(node)
 
     def _ask_again(self, call: Call, answer: AnyValue) -> None:

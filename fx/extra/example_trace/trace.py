@@ -52,7 +52,7 @@ from .calls import CallMode, Leaf, Leaves, handing_to, places_of
 from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
-from .guards import Guards
+from .guards import Guard, Guards
 from .recorder import Recorder
 from .structures import Apart, Constant, Container, Part, check_results, walk
 from .structures import Leaf as TensorLeaf
@@ -188,6 +188,7 @@ class ExampleRun:
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
             gm = self._recorded(example, dynamic)
+            read = [tensor for tensor, _ in recorder.known.read.values()]
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = [*tensors, *recorder.root.buffers()]
@@ -202,7 +203,7 @@ class ExampleRun:
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)
         if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
-            gm.guards.check(example.tensors)
+            gm.guards.check([*example.tensors, *read])
             if check:
                 self._try(gm, example, written)
         return gm
@@ -212,7 +213,7 @@ class ExampleRun:
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
             example.give(recorder, dynamic)
-            recorder.check_first(guards, example.places)
+            recorder.known.check_first(guards, example.places)
             with TRACES.during(recorder):
                 self._patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
@@ -308,7 +309,11 @@ class ExampleRun:
             *recorder.questions.modes,
             *recorder.sizes.guards,
         ]
-        guards.note(example.names, noted)
+        read = [*recorder.known.checked()]
+        for index, (node, _, line) in enumerate(read):
+            noted.append(Guard(f"unchanged({node}, {index})", True, line))
+        guards.read = [tensor.detach().cpu().clone() for _, tensor, _ in read]
+        guards.note([*example.names, *(node for node, *_ in read)], noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         guards.unchecked += example.unchecked()
         inputs = example.inputs()

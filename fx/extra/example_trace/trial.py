@@ -270,7 +270,7 @@ def _name_of(holder: AnyValue, seen: set[int]) -> str:
 
 
 _OF_DATA: AnyValue = torch.Tensor.data
-_DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
+DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
 """What reads and sets `tensor.data`."""
 
 
@@ -300,7 +300,7 @@ class Writes:
             call: any call of torch.
             data: what it has given; None if it has put other data there.
         """
-        if call.function not in _DATA:
+        if call.function not in DATA:
             return
         tensor = call.args[0]
         whole = getattr(tensor, "_base", None)

@@ -15,10 +15,10 @@ from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
     "lines of Python in fx": 40_591,
-    "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_167,
-    "lines of Python in docs": 11_840,
-    "words of the site": 75_672,
+    "lines of Python in stages": 29_671,
+    "lines of Python in tests": 79_031,
+    "lines of Python in docs": 11_839,
+    "words of the site": 75_670,
     "files in fx": 212,
 }
 

@@ -19,7 +19,8 @@ import gc
 import importlib
 import re
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ from stages.manifest import (
     stages,
 )
 from stages.report import (
+    DONE,
     Verdicts,
     explain,
     header,
@@ -51,10 +53,12 @@ from stages.report import (
 from stages.tree import Broken, Tree, import_all, install, problems
 from stages.workspace import (
     edited_reference,
+    is_told,
     lay_out,
     moved,
     note,
     note_checked,
+    tell,
 )
 
 SECONDS: Final = 5.0
@@ -444,6 +448,27 @@ class _Course:
         whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
+        for line in self._sights():
+            terminalreporter.write_line(line)
+
+    def _sights(self) -> Iterator[str]:
+        """What exercises that are right can do now, each told once."""
+        of = self._verdicts.of
+        if self._tree.is_reference or self._tree.borrowed:
+            return
+        for number in self._numbers:
+            for piece in stages()[number].pieces:
+                signs = {of(one.name) for one in piece.functions}
+                if signs != {DONE} or is_told(self._tree, piece.title):
+                    continue
+                # What it needs besides may still be a stub.
+                with suppress(Exception, Overtime), time_limit(self._seconds):
+                    see = importlib.import_module(f"stages.{number:02d}.see")
+                    lines = see.SEE[piece.title]().splitlines()
+                    yield ""
+                    yield f"see what {piece.title} can do now:"
+                    yield from (f"    {line}" for line in lines)
+                    tell(self._tree, piece.title)
 
 
 def _is_named(full: str, name: str) -> bool:

@@ -85,6 +85,18 @@ def test_an_editor_finds_nothing_to_complain_of(learner: Learner) -> None:
     assert "linked_list/linked_list.py" in run.stdout
 
 
+@every_stage
+def test_one_sees_something_after_each_exercise(
+    stage: Stage, learner: Learner
+) -> None:
+    learner.write_all()
+    said = learner.check(stage.number).output
+    for piece in stage.pieces:
+        see = f"see what {piece.title} can do now:\n    "
+        assert see in said, piece.title
+    assert "see what" not in learner.check(stage.number).output, "it is news"
+
+
 @pytest.mark.parametrize("numbers", [(1, 2), (3, 1), (8, 5, 2)])
 def test_several_stages_at_once_say_the_truth(
     numbers: tuple[int, ...], learner: Learner

@@ -19,16 +19,16 @@ import gc
 import importlib
 import re
 import sys
-import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from stages import functions
+from stages.checking import Overtime, no_limit, time_limit
 from stages.functions import State
-from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -39,8 +39,8 @@ from stages.manifest import (
     pieces,
     stages,
 )
-from stages.moved import moved
 from stages.report import (
+    DONE,
     Verdicts,
     explain,
     header,
@@ -50,15 +50,19 @@ from stages.report import (
     summary,
     where_reached,
 )
-from stages.seal import note
 from stages.tree import Broken, Tree, import_all, install, problems
-from stages.workspace import edited_reference, lay_out, note_checked
+from stages.workspace import (
+    edited_reference,
+    is_told,
+    lay_out,
+    moved,
+    note,
+    note_checked,
+    tell,
+)
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
-
-BEGAN: Final = time.perf_counter() - time.process_time()
-"""When this process began, as nearly as it can be told."""
 
 CAPSTONES: Final = HERE / "capstones"
 COURSE: Final = "course"
@@ -104,7 +108,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         metavar="SEED",
         help="check the capstone gradient with more operators, which the seed "
-        "chooses: python -m stages variant SEED lists them",
+        "chooses, and lists at its top",
     )
 
 
@@ -302,7 +306,6 @@ class _Course:
         self._numbers = numbers
         self._verdicts = subject.verdicts
         self._seconds = subject.seconds
-        self._stuck = False
         self._left_out = False
 
     @pytest.hookimpl(trylast=True)
@@ -317,7 +320,6 @@ class _Course:
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
         """Add, before all others, the checks that exercises are written."""
-        self._count_from_the_start()
         wanted = self._config.getoption("--exercise")
         if wanted:
             self._keep_only(str(wanted), items)
@@ -330,19 +332,6 @@ class _Course:
         # So that pytest counts them among those that it says it collected.
         ours = pytest.CollectReport("stages", "passed", None, [*first])
         self._config.hook.pytest_collectreport(report=ours)
-
-    def _count_from_the_start(self) -> None:
-        """Let pytest tell the time since the process began.
-
-        By itself it counts from when torch has been imported.  In a check that
-        a program runs, the process may have begun long before.
-        """
-        plugins = self._config.pluginmanager
-        reporter = plugins.get_plugin("terminalreporter")
-        start = getattr(reporter, "_session_start", None)
-        given = any(isinstance(one, Subject) for one in plugins.get_plugins())
-        if start is not None and not given:
-            object.__setattr__(start, "perf_count", BEGAN)
 
     def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
         """Drop the tests of other exercises.
@@ -373,7 +362,8 @@ class _Course:
     def pytest_runtest_call(self) -> Generator[None, None, None]:
         """Stop a test that does not end."""
         # Once one test was stopped, the next may well loop in the same place.
-        with time_limit(self._seconds / 10 if self._stuck else self._seconds):
+        stuck = bool(self._verdicts.stuck)
+        with time_limit(self._seconds / 10 if stuck else self._seconds):
             yield
 
     @pytest.hookimpl(wrapper=True)
@@ -385,7 +375,8 @@ class _Course:
         if call.excinfo is not None and not report.passed:
             report.outcome = "failed"  # also if the code skips its test
             error = call.excinfo.value
-            self._stuck = self._stuck or isinstance(error, Overtime)
+            if isinstance(error, Overtime):
+                self._note_stuck(item)
             stub = missing_stub(error)
             report.user_properties.append(("to write", stub or ""))
             if stub:
@@ -398,6 +389,12 @@ class _Course:
         if call.when == "call" or report.failed:
             self._verdicts.add(_exercises_of(item), item, report)
         return report
+
+    def _note_stuck(self, item: pytest.Item) -> None:
+        """Remember a test that did not end, and end the check at the second."""
+        self._verdicts.stuck.append(item.nodeid)
+        if len(self._verdicts.stuck) == 2:
+            item.session.shouldfail = "two tests did not end"
 
     def _note_waiting(
         self, item: pytest.Item, stub: str, error: BaseException
@@ -451,6 +448,27 @@ class _Course:
         whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
+        for line in self._sights():
+            terminalreporter.write_line(line)
+
+    def _sights(self) -> Iterator[str]:
+        """What exercises that are right can do now, each told once."""
+        of = self._verdicts.of
+        if self._tree.is_reference or self._tree.borrowed:
+            return
+        for number in self._numbers:
+            for piece in stages()[number].pieces:
+                signs = {of(one.name) for one in piece.functions}
+                if signs != {DONE} or is_told(self._tree, piece.title):
+                    continue
+                # What it needs besides may still be a stub.
+                with suppress(Exception, Overtime), time_limit(self._seconds):
+                    see = importlib.import_module(f"stages.{number:02d}.see")
+                    lines = see.SEE[piece.title]().splitlines()
+                    yield ""
+                    yield f"see what {piece.title} can do now:"
+                    yield from (f"    {line}" for line in lines)
+                    tell(self._tree, piece.title)
 
 
 def _is_named(full: str, name: str) -> bool:

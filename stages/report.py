@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from stages import functions
-from stages.checking import Mistake, stub_of
+from stages.checking import Mistake, Overtime, stub_of
 from stages.functions import State
-from stages.limits import Overtime
 from stages.manifest import (
     ROOT,
     Exercise,
@@ -64,6 +63,8 @@ class Verdicts:
         """The tests that failed, by id, with the explanation."""
         self.told: dict[str, str] = {}
         """Pieces -> the first sentence of the first test that failed."""
+        self.stuck: list[str] = []
+        """The tests that were stopped, because they did not end."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
         self.waits: dict[str, str] = {}
@@ -136,11 +137,19 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     if tree.is_reference:
         return "fx under test: fx, the reference itself"
     states = tree.states()
-    parts = [
-        f"{written(stages()[number], states)} of "
-        f"{len(stages()[number].pieces)} written in stage {number:02d}"
-        for number in numbers
-    ]
+    parts: list[str] = []
+    for stage in map(stages().__getitem__, numbers):
+        counts = [written(piece, states) for piece in stage.pieces]
+        begun = [
+            counted(piece, states)
+            for piece, count in zip(stage.pieces, counts, strict=True)
+            if 0 < count < len(piece.functions)
+        ]
+        parts.append(
+            f"{sum(counts)} of {len(stage.exercises)} functions written in "
+            f"stage {stage.number:02d}"
+            + (f" ({', '.join(begun)})" if begun else "")
+        )
     others = [n for n in stages() if n not in numbers]
     kind = {n: _whose(stages()[n], states) for n in others}
     for whose, group in groupby(others, key=kind.__getitem__):
@@ -148,22 +157,31 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     return f"fx under test: {tree.name}: " + " · ".join(parts)
 
 
-def written(stage: Stage, states: dict[str, State]) -> int:
-    """How many pieces of a stage are written."""
-    return sum(is_written(piece, states) for piece in stage.pieces)
+def written(piece: Piece, states: Mapping[str, State]) -> int:
+    """How many functions of a piece are written."""
+    return sum(states[one.name] is State.WRITTEN for one in piece.functions)
 
 
-def is_written(one: Piece | Exercise, states: dict[str, State]) -> bool:
+def counted(piece: Piece, states: Mapping[str, State]) -> str:
+    """How much of a piece is written: `ring 1 of 5`."""
+    return f"{piece.title} {written(piece, states)} of {len(piece.functions)}"
+
+
+def is_written(piece: Piece, states: Mapping[str, State]) -> bool:
     """Whether all functions of a piece are written."""
-    return all(states[each.name] is State.WRITTEN for each in one.functions)
+    return written(piece, states) == len(piece.functions)
 
 
-def _whose(stage: Stage, states: dict[str, State]) -> str:
+def _whose(stage: Stage, states: Mapping[str, State]) -> str:
     """Whose code runs for a stage that is not under test."""
-    count = written(stage, states)
-    if count == len(stage.pieces):
-        return "yours"
-    return "partly borrowed" if count else "borrowed"
+    whole = [is_written(piece, states) for piece in stage.pieces]
+    return (
+        "yours"
+        if all(whole)
+        else "partly borrowed"
+        if any(whole)
+        else "borrowed"
+    )
 
 
 def _range(numbers: list[int]) -> str:
@@ -346,7 +364,11 @@ def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
 def _row(piece: Piece, verdicts: Verdicts) -> str:
     """A piece, and a sign for each of its tests."""
     signs = verdicts.signs(piece.title)
-    row = f"  {verdicts.of(piece.title)} {piece.title:36} {signs}"
+    right = [verdicts.of(one.name) for one in piece.functions].count(DONE)
+    title = piece.title
+    if 0 < right < len(piece.functions):
+        title = f"{title} {right} of {len(piece.functions)}"
+    row = f"  {verdicts.of(piece.title)} {title:36} {signs}"
     if BLOCKED not in signs:
         return row
     return f"{row}  (~ failed inside {verdicts.culprits[piece.title]})"
@@ -381,7 +403,9 @@ def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
     if tree.is_reference:
         return
     wrong = [one for one in piece.functions if verdicts.of(one.name) == WRONG]
-    title, one = to_do(piece, wrong)
+    one = (wrong or piece.functions)[0]
+    is_part = 0 < len(wrong) < len(piece.functions)
+    title = f"{one.qualname} of {piece.title}" if is_part else piece.title
     yield f"next: fix {title} in {_place(one, tree)}"
     yield f"      python -m stages hint {piece.title}"
     yield (
@@ -394,38 +418,29 @@ def _write(piece: Piece, tree: Tree) -> Iterator[str]:
     """What to do about a piece that is not written."""
     if tree.is_reference:
         return
-    title, one = to_do(piece, unwritten(piece, tree.states()))
+    title, one = to_write(piece, tree.states())
     yield f"next: write {title} in {_place(one, tree)}"
     yield f"      {piece.task}"
-    yield f"      python -m stages hint {piece.title}"
+    yield f"      python -m stages hint {piece.title}    (if you want one)"
+    watch = f"python -m stages watch {piece.stage:02d}"
+    yield f"      {watch}    (checks at each save)"
 
 
-def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:
-    """The functions of a piece that are not written."""
-    return [
-        one for one in piece.functions if states[one.name] is not State.WRITTEN
-    ]
-
-
-def unfinished(states: dict[str, State]) -> list[int]:
+def unfinished(states: Mapping[str, State]) -> list[int]:
     """The stages in which something is not written."""
     return [
         number
         for number, stage in stages().items()
-        if written(stage, states) < len(stage.pieces)
+        if not all(is_written(piece, states) for piece in stage.pieces)
     ]
 
 
-def to_do(piece: Piece, left: Sequence[Exercise]) -> tuple[str, Exercise]:
-    """A piece as it is told, and the function of it to begin with.
-
-    Args:
-        piece: what is not done.
-        left: the functions of it that are not.
-    """
+def to_write(piece: Piece, states: Mapping[str, State]) -> tuple[str, Exercise]:
+    """A piece to write as it is told, and the function to begin with."""
+    left = [o for o in piece.functions if states[o.name] is not State.WRITTEN]
     if not left or len(left) == len(piece.functions):
         return piece.title, piece.functions[0]
-    return f"{left[0].qualname} of {piece.title}", left[0]
+    return f"{left[0].qualname} ({counted(piece, states)})", left[0]
 
 
 def _place(one: Exercise, tree: Tree) -> str:
@@ -448,7 +463,12 @@ def _done(
     """What to do after a stage, or a part of it, has passed."""
     names = " ".join(f"stages/{number:02d}" for number in numbers)
     if not is_whole(verdicts, numbers, whole):
-        yield f"These pass. Now the whole stage: pytest {names}"
+        states = tree.states()
+        ones = (one for number in numbers for one in stages()[number].pieces)
+        rest = [one for one in ones if not is_written(one, states)]
+        yield "These pass." if rest else f"These pass. Now: pytest {names}"
+        for piece in rest[:1]:
+            yield from _write(piece, tree)
         return
     for number in numbers:
         yield f"Stage {number:02d}: exercises done ✓"

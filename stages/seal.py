@@ -14,9 +14,7 @@ torch.fx, real networks, what the page says that its examples print, and mypy.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import hashlib
 import importlib
 import io
 import multiprocessing
@@ -44,11 +42,11 @@ from typing import Final, NamedTuple
 import pytest
 from rich.console import Console
 
-from stages.limits import Overtime, no_limit, time_limit
+from stages.checking import Overtime, no_limit, time_limit
 from stages.manifest import HERE, ROOT, stages
-from stages.processes import PLAIN, pool
-from stages.questions import questions
+from stages.predict import questions
 from stages.report import exercise_at, passed_through, told_of
+from stages.running import PLAIN, pool
 from stages.tree import Tree, install
 
 SECONDS: Final = 30.0
@@ -171,39 +169,6 @@ def told(failure: Failure) -> Iterator[str]:
     yield from failure.told
     if failure.through:
         yield f"look at: {', '.join(failure.through)}"
-
-
-# --- what is remembered ----------------------------------------------------
-
-
-def note(tree: Tree, number: int, word: str) -> None:
-    """Remember that a stage is "done" or "sealed" with its functions of now."""
-    if not is_noted(tree, number, word):
-        with _memory(tree).open("a", encoding="utf-8") as file:
-            file.write(f"{word}:{_key(tree, number)}\n")
-
-
-def is_noted(tree: Tree, number: int, word: str) -> bool:
-    """Whether a stage was "done" or "sealed" with the functions of now.
-
-    What the learner has changed elsewhere since does not count.
-    """
-    path = _memory(tree)
-    lines = path.read_text(encoding="utf-8").split() if path.is_file() else ()
-    return f"{word}:{_key(tree, number)}" in lines
-
-
-def _memory(tree: Tree) -> Path:
-    """Where it is remembered."""
-    return tree.root.parent / ".done"
-
-
-def _key(tree: Tree, number: int) -> str:
-    """A hash of the functions of a stage."""
-    digest = hashlib.sha256()
-    for one in stages()[number].exercises:
-        digest.update(ast.dump(tree.function(one)).encode())
-    return f"{number:02d}:{digest.hexdigest()}"
 
 
 # --- in a process of its own -----------------------------------------------

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeAlias
+from concurrent.futures import ProcessPoolExecutor, wait
+from typing import Final, TypeAlias
 
 from rich.console import Console
+from rich.progress import Progress
 from watchfiles import PythonFilter
 from watchfiles import watch as changes
 
 from stages import functions
 from stages.manifest import EXERCISES, Piece, stages
-from stages.processes import pool
-from stages.running import Job, run_all
+from stages.report import header
+from stages.running import Job, pool, run_all
 from stages.tree import Broken, Tree
+
+WARM: Final = 8.0
+"""The seconds that the bar of the first import is long."""
 
 Sources: TypeAlias = Mapping[Piece, str]
 """The exercises of a stage -> their functions as the learner has them."""
@@ -36,10 +40,8 @@ def watch(number: int, console: Console | None = None) -> int:
     tree = Tree(EXERCISES / "fx", under_test=[number])
     with pool(1) as executor:
         before = sources(tree)
-        console.print(
-            "Warming up: importing torch and compiling fx, once. Each save is "
-            "answered at once after that."
-        )
+        console.print(header(tree, [number]), markup=False)
+        _warm_up(executor, console)
         _check(tree, None, executor, console)
         for saved in changes(
             tree.root,
@@ -55,6 +57,20 @@ def watch(number: int, console: Console | None = None) -> int:
                 if piece is None or _check(tree, piece, executor, console):
                     _check(tree, None, executor, console)
     return 0
+
+
+def _warm_up(executor: ProcessPoolExecutor, console: Console) -> None:
+    """Wait until a process has imported torch, with a bar."""
+    console.print(
+        "Importing torch, once: 5 s, and half a minute if the machine is busy. "
+        "After that, a save is answered in a second."
+    )
+    began, job = time.monotonic(), executor.submit(time.monotonic)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("warming up", total=WARM)
+        while not job.done():
+            wait([job], 0.2)
+            bar.update(task, completed=time.monotonic() - began)
 
 
 def sources(tree: Tree) -> Sources:

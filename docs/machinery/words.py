@@ -15,8 +15,8 @@ from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.literate import dotted
 from docs.machinery.reference import definitions
 from docs.machinery.source import FILES, find, page_of
-from stages.floors import LIBRARY, SourceFile, source_file
-from stages.manifest import stages
+from stages.manifest import REFERENCE as LIBRARY
+from stages.manifest import SourceFile, source_file, stages
 
 WORDS: Final = 220
 """Words that one reads in a minute."""

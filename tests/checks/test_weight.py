@@ -15,10 +15,10 @@ from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
     "lines of Python in fx": 41_533,
-    "lines of Python in stages": 29_363,
-    "lines of Python in tests": 80_488,
-    "lines of Python in docs": 12_627,
-    "words of the site": 75_844,
+    "lines of Python in stages": 29_671,
+    "lines of Python in tests": 80_431,
+    "lines of Python in docs": 12_626,
+    "words of the site": 75_837,
     "files in fx": 214,
 }
 

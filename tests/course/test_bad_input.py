@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from stages.checking import Overtime, no_limit, time_limit
 from stages.generate import generated, stale, sums
-from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import ROOT, exercises, pieces, stages
-from stages.processes import pool
-from stages.running import Job, run_all
+from stages.running import Job, pool, run_all
 from stages.tree import Broken, problems
 from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
@@ -204,6 +203,16 @@ def test_an_endless_loop_is_stopped(learner: Learner) -> None:
     assert "in prepend" in result.output
 
 
+def test_the_check_ends_at_the_second_endless_test(learner: Learner) -> None:
+    learner.write_all()
+    learner.write("Link._unlink", "after._prev = before", "while True: pass")
+    result = learner.check(1, seconds=1)
+    assert result.status == 1
+    assert len(result.stuck) == 2
+    assert "two tests did not end" in result.output
+    assert "next: fix Link._unlink of ring in " in result.output
+
+
 def test_a_loop_that_catches_everything_is_stopped_too(
     learner: Learner,
 ) -> None:
@@ -383,7 +392,7 @@ def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
         part = (*check, "--deselect", _a_test(clone))
         status, said = _in_clone(clone, *part)
         assert status == 0
-        assert "These pass. Now the whole stage" in said
+        assert "These pass. Now: pytest stages/01" in said
         assert "is done" not in said
         _, said = _in_clone(clone, *check, "--collect-only")
         assert "No test was run." in said

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from stages import __main__ as cli
-from stages import seal
+from stages import cli, seal
 from stages.manifest import EXERCISES, ROOT, stages
-from stages.questions import questions
+from stages.predict import questions
 from stages.report import Verdicts, summary
 from stages.tree import Tree
+from stages.workspace import is_noted, note
 from tests.course.learner import Learner
 from tests.reliability import run
 from tests.reliability.part import Outcome
@@ -142,14 +142,14 @@ def test_what_is_noted_holds_while_the_functions_are_the_same(
     learner: Learner,
 ) -> None:
     learner.write_all()
-    seal.note(learner.tree(), 1, "done")
-    assert seal.is_noted(learner.tree(), 1, "done")
-    assert not seal.is_noted(learner.tree(), 1, "sealed")
-    assert not seal.is_noted(learner.tree(), 2, "done")
+    note(learner.tree(), 1, "done")
+    assert is_noted(learner.tree(), 1, "done")
+    assert not is_noted(learner.tree(), 1, "sealed")
+    assert not is_noted(learner.tree(), 2, "done")
     learner.write("node.Node._connect", "node.users.pop(self, None)", "pass")
-    assert seal.is_noted(learner.tree(), 1, "done")
+    assert is_noted(learner.tree(), 1, "done")
     learner.write(ERASE, "self._len -= 1", "self._len -= 2")
-    assert not seal.is_noted(learner.tree(), 1, "done")
+    assert not is_noted(learner.tree(), 1, "done")
 
 
 class Now(Executor):
@@ -243,6 +243,6 @@ def test_done_is_said_of_whole_stages(learner: Learner) -> None:
     def said(*, whole: bool) -> str:
         return "\n".join(summary(verdicts, learner.tree(1), [1], whole))
 
-    assert "These pass. Now the whole stage: pytest" in said(whole=False)
+    assert "These pass. Now: pytest stages/01" in said(whole=False)
     assert "done ✓" not in said(whole=False)
     assert "Stage 01: exercises done ✓" in said(whole=True)

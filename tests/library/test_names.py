@@ -12,7 +12,7 @@ import fx.graph
 import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
-from fx.compat.passed_on import finder
+from fx.compat.first_use import of_namesake
 from fx.linked_list.namespace import target_to_str
 from fx.use_def.values import AnyValue
 
@@ -175,7 +175,7 @@ def test_names_that_torch_fx_imports_are_found_where_it_has_them() -> None:
 
 
 def test_a_name_that_is_imported_from_what_fx_lacks() -> None:
-    find = finder("fx.passes.tools_common")
+    find = of_namesake("fx.passes.tools_common", {})
     with pytest.raises(AttributeError, match="no attribute 'nowhere'"):
         find("nowhere")
 

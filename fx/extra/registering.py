@@ -57,8 +57,8 @@ _LATER: Final[tuple[tuple[type, str, str], ...]] = (
     # The same graph or module in torch.fx.
     (Graph, "to_torch", "compat.torch_graphs.to_torch"),
     (GraphModule, "to_torch", "compat.torch_graphs.to_torch"),
-    # Notes on values after a rewrite are dropped if they may be untrue.
-    (Snapshot, "settle", "extra.value_notes.settle"),
+    # Notes on values after a rewrite, found anew.
+    (Snapshot, "recompute", "extra.value_notes.recompute"),
 )
 """Methods that are imported when they are asked for: class, name and path."""
 

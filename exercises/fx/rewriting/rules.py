@@ -21,7 +21,7 @@ from ..subgraph_rewriter import (
     matcher_for,
     plan_rewrites,
 )
-from .replacing import Edit
+from .replacing import Edit, update_value_meta
 from .snapshot import Snapshot
 from .templates import (
     MakeReplacement,
@@ -104,7 +104,7 @@ def rewrite_until_stable(
     with Snapshot(gm) as before:
         rules = [*rules]
         count = Worklist(gm, rules).run(max_rewrites)
-        before.settle(gm, [rule.options for rule in rules])
+        update_value_meta(before, gm, [rule.options for rule in rules])
         gm.recompile()
     return count
 

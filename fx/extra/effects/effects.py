@@ -591,27 +591,12 @@ def _sound(unknown: Unknown) -> Callable[[Node], bool]:
     return keep
 
 
-class MemoryRule:
-    """The rule of `must_keep`, for all graphs: see `use_def.dead_code`."""
-
-    def is_impure(self, node: Node, impure_random: bool) -> bool:
-        """Whether removing a node is known to change what a program does."""
-        return is_impure(node, impure_random)
-
-    def may_have_effect(self, node: Node) -> bool:
-        """Whether a node is not known to do nothing but compute its value."""
-        return classify(node).kind != "pure"
-
-    def must_keep(
-        self, unknown: Unknown, effects: Rule | None
-    ) -> Callable[[Node], bool]:
-        """The predicate by which dead code elimination keeps unused nodes."""
-        return must_keep(unknown, effects)
+def may_have_effect(node: Node) -> bool:
+    """Whether a node is not known to do nothing but compute its value."""
+    return classify(node).kind != "pure"
 
 
-def register_tables() -> None:
-    """Register the functions that are known to be called for their effect."""
-    side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)
+side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)
 
 
 class Memory:

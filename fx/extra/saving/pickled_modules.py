@@ -99,3 +99,7 @@ def reduce_graph_module(
         set_state: AnyValue = module.__setstate__
         set_state({key: body[key] for key in body if key != _CLASS})
     return module
+
+
+# Pickles name it as those of torch.fx do.
+reduce_graph_module.__module__ = GraphModule.__module__

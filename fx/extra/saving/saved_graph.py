@@ -24,7 +24,7 @@ from torch import nn
 
 from ...codegen.codegen import CodeGen
 from ...codegen.nested import _PyTreeCodeGen
-from ...compat.first_use import importer
+from ...compat import first_use
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...linked_list.namespace import is_parameter_name
@@ -37,10 +37,6 @@ from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records
 from .packing import _pytree_info, examples
 from .values import Codec, Weights
-
-_later: Final = importer(
-    "fx.extra.saving", {"data": "guarded", "make": "guarded"}
-)
 
 _GETATTR: Final = "builtins.getattr"
 
@@ -197,7 +193,11 @@ class _Writer:
         """
         codegen = graph._codegen
         if type(codegen).__name__ == "GuardedCodeGen":
-            return {"guarded": _later("data")(codegen, self.codec)}
+            return {
+                "guarded": first_use.load("extra.saving.guarded.data")(
+                    codegen, self.codec
+                )
+            }
         if type(codegen) not in (CodeGen, _PyTreeCodeGen) or (
             codegen._body_transformer is not None  # noqa: SLF001
         ):
@@ -373,7 +373,9 @@ class _Reader:
         self._codec.nodes = {}
         if "guarded" in record:
             nested = record.pop("guarded")
-            graph.set_codegen(_later("make")(nested, self._codec))
+            graph.set_codegen(
+                first_use.load("extra.saving.guarded.make")(nested, self._codec)
+            )
         if "trees" in record:
             names = record.pop("parameters")
             if not all(map(is_parameter_name, names)):

@@ -23,12 +23,20 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
+from ...torch_private.dispatch import without_modes
 from ...use_def.values import AnyValue, Args
 
 _OF_PROXIES: Final = ("node", "tracer")
 """What each proxy has, and no tensor."""
 
-_A_TENSOR: Final = torch.empty(0)
+
+def _a_tensor() -> torch.Tensor:
+    """One that no mode has seen, though this file is imported in any mode."""
+    with without_modes():
+        return torch.empty(0)
+
+
+_A_TENSOR: Final = _a_tensor()
 
 
 def warn_unless_a_tensor_agrees(

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_895,
+    "lines of Python in fx": 41_049,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_743,
+    "lines of Python in tests": 79_883,
     "lines of Python in docs": 12_627,
-    "words of the site": 75_618,
+    "words of the site": 75_638,
     "files in fx": 213,
 }
 

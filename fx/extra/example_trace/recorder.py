@@ -80,7 +80,7 @@ from .calls import (
     is_instance,
     state_of,
 )
-from .questions import MADE_UP, Questions, Sizes
+from .questions import MADE_UP, Questions, Sizes, run_freely
 from .structures import (
     Apart,
     OnObjects,
@@ -474,7 +474,7 @@ class Recorder(Tracer):
         """
         try:
             with self.pause():
-                return call.run(), self.bind
+                return run_freely(call), self.bind
         except Exception as error:
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise

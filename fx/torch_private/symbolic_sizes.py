@@ -156,6 +156,10 @@ class NotedGuards(ShapeEnv):
         expr = orig_expr
         if type(hint) in (bool, float) and expr in self.texts:
             self._note(expr, hint)
+            if hint == 0.0 and type(hint) is float:  # which is not -0.0
+                late = not self.late.isdisjoint(expr.free_symbols)
+                sign = f"math.copysign(1.0, {self.written(expr)})"
+                self.noted(sign, math.copysign(1.0, hint), late)
             return hint
         before = len(self.guards)
         try:
@@ -548,6 +552,22 @@ def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
     symbol = env.create_symbol(value, source, DimDynamic.DYNAMIC)
     env.texts[symbol], env.hints[symbol] = text, value
     return env.create_symintnode(symbol, hint=value, source=source)
+
+
+def new_number(env: NotedGuards, text: str, value: AnyValue) -> AnyValue:
+    """The SymInt or SymFloat of a number, of which nothing is known.
+
+    Args:
+        env: where it belongs.
+        text: how it is written.
+        value: what it is in the example, an int or a float.
+    """
+    kind = type(value)
+    symbol = env.create_unspecified_symbol(
+        value if kind is int else 0.0, _Size(text), DimDynamic.DYNAMIC
+    )
+    env.texts[symbol] = text
+    return wrap_node(SymNode(symbol, env, kind, value))
 
 
 def expression_of(number: AnyValue) -> AnyValue:

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_491,
+    "lines of Python in fx": 41_645,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 80_464,
+    "lines of Python in tests": 80_604,
     "lines of Python in docs": 12_624,
-    "words of the site": 75_835,
+    "words of the site": 75_855,
     "files in fx": 213,
 }
 

@@ -215,7 +215,7 @@ def leaf_name(frame: FrameType, paths: Paths) -> str:
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
 
 
-def fixed(size: str, value: int, asked: str, line: str) -> str:
+def fixed(size: str, value: float, asked: str, line: str) -> str:
     """The message for a size that must stay free, and that the program fixes.
 
     Args:
@@ -224,7 +224,8 @@ def fixed(size: str, value: int, asked: str, line: str) -> str:
         asked: what the program relies on.
         line: of the program.
     """
-    why = "" if asked == f"{size} == {value}" else f", because of {asked}"
+    plain = f"{size} == {value}", f"{size} is {value}"
+    why = "" if asked in plain else f", because of {asked}"
     return (
         f"dynamic= says that {size} may vary, and the program fixes it to "
         f"{value}{why}\n  in\n  {line}\n  Let the line ask something else, or "

@@ -443,7 +443,8 @@ _SYNTAX: Final = (
 _ATTRIBUTES: Final = _OF_BACKENDS | frozenset(
     "_C backends ceil cuda device dim dtype floor is_conj is_contiguous "
     "is_inference is_leaf is_neg layout mha nn Parameter requires_grad shape "
-    "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan"
+    "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan "
+    "copysign SymInt SymFloat"
     "".split()
 )
 """What else an expression may look up, in a tensor, in math or in torch."""

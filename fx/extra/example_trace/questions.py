@@ -61,7 +61,9 @@ from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
     constant,
     expression_of,
+    hint_of,
     new_env,
+    new_number,
     new_size,
     specialize,
 )
@@ -158,6 +160,26 @@ class Sizes:
             self.guards.append(Guard(f"0 in {node}.shape", value=False))
             return self._made(tensor, sizes)
         return self.mode.from_tensor(tensor, static_shapes=True)
+
+    def number(self, value: AnyValue, node: Node, *, must: bool) -> AnyValue:
+        """An input that is a number which may vary.
+
+        Args:
+            value: the example, an int or a float.
+            node: its value at run time.
+            must: whether it must stay free.
+        """
+        kind, text = type(value), f"{node}"
+        if not -(2**63) <= value < 2**63 and kind is int:
+            raise TypeError(f"dynamic= frees {text}, which has over 64 bits")
+        symbolic = "torch.SymInt" if kind is int else "torch.SymFloat"
+        asked = f"isinstance({text}, {kind.__name__} | {symbolic})"
+        self.guards.append(Guard(asked, value=True))
+        self.guards.append(Guard(f"isinstance({text}, bool)", value=False))
+        self._nodes[text], number = node, new_number(self._env, text, value)
+        if must:
+            self.marked[text] = number
+        return number
 
     def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, AnyValue]:
         """What stands for a result that is known by made-up data alone.
@@ -444,6 +466,32 @@ def _strides(tensor: torch.Tensor, sizes: list[AnyValue]) -> list[AnyValue]:
         new_strides[place] = new
         new = new * sizes[place]
     return new_strides
+
+
+def run_freely(call: Call) -> AnyValue:
+    """Make a call; torch would fix sizes that some are given.
+
+    It makes a tensor of numbers, whose kind follows from theirs, or draws one
+    by a generator, whose kind does not depend on that.
+    """
+    if call.function in _OF_NUMBERS and call.has_symbols():
+        kept: torch.Tensor = call.mapped(hint_of).run()  # with their values
+        return torch.empty_like(kept, requires_grad=kept.requires_grad)
+    if call.function in _DRAWING and call.has_symbols():
+        rest = {k: v for k, v in call.kwargs.items() if k != "generator"}
+        return call.function(*call.args, **rest)
+    return call.run()
+
+
+_OF_NUMBERS: Final[tuple[AnyValue, ...]] = (
+    *(torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor),
+)
+"""Functions that make tensors of numbers."""
+
+_DRAWING: Final[tuple[AnyValue, ...]] = (
+    *(torch.randn, torch.rand, torch.randint, torch.randperm),
+)
+"""Functions that draw tensors of some sizes."""
 
 
 # -- questions -----------------------------------------------------------------

@@ -81,7 +81,7 @@ from .calls import (
     state_of,
 )
 from .known import Known, made_up
-from .questions import MADE_UP, Questions, Sizes
+from .questions import MADE_UP, Questions, Sizes, run_freely
 from .structures import (
     Apart,
     OnObjects,
@@ -486,7 +486,7 @@ class Recorder(Tracer):
         """
         try:
             with self.pause(), self.sizes.inside(whole=is_leaf) as selects:
-                result = call.run()
+                result = run_freely(call)
                 if is_leaf and any(map(selects, pytree.tree_leaves(result))):
                     raise DATA_DEPENDENT[-1](call.function)  # of such a size
             return result, self.bind

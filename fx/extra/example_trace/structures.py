@@ -45,7 +45,7 @@ import sys
 import types
 import typing
 from collections import defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final, NamedTuple, TypeAlias
@@ -290,7 +290,7 @@ _BASES: Final = (object, types.SimpleNamespace)
 
 @dataclass(frozen=True)
 class Leaf:
-    """A tensor, or a number that is computed of sizes.
+    """A tensor, or a number that is computed of sizes, or may vary.
 
     Attributes:
         index: which of the leaves it is.
@@ -389,10 +389,12 @@ class Apart:
         containers: those that were met, in order.
         same: path → what is compared by identity.
         refused: path → what is not taken apart.
+        numbers: path → the type of a number that is a leaf there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Mapping[str, type] | None = None) -> None:
         """Begin with nothing."""
+        self.numbers: Mapping[str, type] = numbers or {}
         self.leaves: list[AnyValue] = []
         self.paths: list[str] = []
         self.containers: list[AnyValue] = []
@@ -409,11 +411,11 @@ class Apart:
 
         Cost: O(size of `value`).
         """
-        if isinstance(value, _LEAVES):
+        cls = type(value)
+        if isinstance(value, _LEAVES) or self.numbers.get(path) is cls:
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)
-        cls = type(value)
         if cls is not tuple and is_constant(value):
             if by_identity(value):
                 self.same[path] = value
@@ -428,7 +430,7 @@ class Apart:
         number = self._meet(value)
         keys = keys_of(cls, form, len(items))
         parts = tuple(
-            self.flatten(item, path and _written(path, key, cls))
+            self.flatten(item, path and written(path, key, cls))
             for key, item in zip(keys, items, strict=True)
         )
         return Container(number, cls, Constant(form), parts)
@@ -516,7 +518,7 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _written(path: str, key: AnyValue, cls: AnyValue) -> str:
+def written(path: str, key: AnyValue, cls: AnyValue) -> str:
     """How an item of a container, or an attribute of an object, is written."""
     is_item = not isinstance(key, str) or issubclass(cls, dict)
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
@@ -557,7 +559,7 @@ def difference(
             return path, one, two
         for key, a, b in zip(one.keys, one.parts, two.parts, strict=True):
             if a != b:
-                where = path and _written(path, key, one.kind)
+                where = path and written(path, key, one.kind)
                 return difference(a, b, where)
     return path, one, two
 

@@ -90,7 +90,8 @@ def trace(
         dynamic: which sizes of the inputs may vary: True or None for all,
             False for none; or, by the name of a parameter, what
             `torch.export.export` takes as `dynamic_shapes`. A size that is
-            named there must stay free.
+            named there must stay free. So must a number, an int or a float,
+            that is given True.
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
@@ -184,10 +185,10 @@ class ExampleRun:
         if hooked and has_backward_hook(self.recorder.root):
             raise TraceError(errors.backward_hook(type(self._root).__name__))
         recorder, is_traced = self.recorder, False
-        example = Example(self._function(), args, kwargs)
+        example = Example(self._function(), args, kwargs, dynamic)
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
-            gm = self._recorded(example, dynamic)
+            gm = self._recorded(example)
             read = [tensor for tensor, _ in recorder.known.read.values()]
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
@@ -203,16 +204,16 @@ class ExampleRun:
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)
         if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
-            gm.guards.check([*example.tensors, *read])
+            gm.guards.check([*example.leaves, *read])
             if check:
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: AnyValue) -> Traced:
+    def _recorded(self, example: Example) -> Traced:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
-            example.give(recorder, dynamic)
+            example.give(recorder)
             recorder.known.check_first(guards, example.places)
             with TRACES.during(recorder):
                 self._patch()
@@ -237,7 +238,7 @@ class ExampleRun:
         root = self.recorder.root
         owned = dict([*root.named_parameters(), *root.named_buffers()])
         attempt = trial.Trial(
-            example.arguments, example.tensors, written, owned, self._held
+            example.arguments, example.leaves, written, owned, self._held
         )
         found = attempt.difference(self._root, gm)
         if found and attempt.repeats(self._root):
@@ -270,7 +271,7 @@ class ExampleRun:
             devices = {
                 name: str(tensor.device)
                 for name, tensor in [
-                    *zip(example.names, example.tensors, strict=True),
+                    *example.named_tensors(),
                     *recorder.root.named_parameters(),
                     *recorder.root.named_buffers(),
                 ]

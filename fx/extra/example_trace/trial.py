@@ -36,7 +36,7 @@ from ...use_def.values import AnyValue
 from ..watching.changes import Slots, Snapshotted, changes
 from . import errors
 from .calls import Call, current
-from .structures import Apart, Part, difference, in_words
+from .structures import Apart, Part, difference, in_words, is_tensor
 
 # -- nothing without data is left ----------------------------------------------
 
@@ -351,14 +351,14 @@ class Trial(NamedTuple):
 
     Attributes:
         give: puts tensors into the arguments of a call, in new containers.
-        tensors: of the example.
+        tensors: of the example, and numbers that may vary.
         written: those that the program may write into.
         owned: of the root, by name.
         held: what else the root holds, to be put back.
     """
 
     give: Callable[[list[AnyValue]], tuple[AnyValue, ...]]
-    tensors: list[torch.Tensor]
+    tensors: list[AnyValue]
     written: list[torch.Tensor]
     owned: dict[str, torch.Tensor]
     held: list[Snapshotted]
@@ -423,10 +423,10 @@ def _kept(value: AnyValue) -> AnyValue:
 
 
 def _gradients(
-    inputs: list[torch.Tensor], results: list[AnyValue]
+    inputs: list[AnyValue], results: list[AnyValue]
 ) -> dict[str, AnyValue]:
     """The gradients of the inputs that require them, by name."""
-    wanted = [t for t in inputs if t.requires_grad]
+    wanted = [t for t in inputs if is_tensor(t) and t.requires_grad]
     given = [
         t
         for t in {id(t): t for t in results}.values()

@@ -451,7 +451,7 @@ class _WrappedCall:
         self._above = next(c for c in base.__mro__ if "__call__" in vars(c))
 
     def __call__(
-        self, obj: nn.Module, *args: AnyValue, **kwargs: AnyValue
+        self, obj: AnyValue, *args: AnyValue, **kwargs: AnyValue
     ) -> AnyValue:
         """Call `obj`."""
         try:
@@ -460,6 +460,12 @@ class _WrappedCall:
             compiled = vars(self).get("compiled")  # none without a graph
             if compiled and (message := where_it_failed(error, *compiled)):
                 print(message, file=sys.stderr)
+            edited = isinstance(error, AttributeError) and compiled
+            if edited and obj.code != obj.graph.python_code("self").src:
+                error.add_note(
+                    "The graph was edited since this code was made: call "
+                    "recompile() on the module after the last edit"
+                )
             raise
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from torch import nn
 
@@ -35,12 +35,9 @@ from .tracing.tracer import Tracer
 from .use_def.dotted_path import MISSING, walk
 from .use_def.errors import refuse_torchs
 from .use_def.lint import last_users
-from .use_def.values import LEAVES, AnyValue, Argument
+from .use_def.values import LEAVES, AnyValue, Args, Argument, Kwargs
 
 __all__ = ["Interpreter", "Transformer"]
-
-Args: TypeAlias = tuple[Argument, ...]
-"""The positional arguments of a node, with values in place of its inputs."""
 
 
 class Interpreter:
@@ -175,9 +172,7 @@ class Interpreter:
         args_list.clear()
         return self.run(initial_env=env)
 
-    def _bind(
-        self, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
-    ) -> None:
+    def _bind(self, args: Args, kwargs: Kwargs) -> None:
         """Keep the inputs for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
         if self._overrides("placeholder"):
@@ -293,7 +288,7 @@ class Interpreter:
     # -- one method for each opcode ----------------------------------------
 
     def placeholder(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The next input; `*rest` takes all remaining ones, as a list.
 
@@ -325,9 +320,7 @@ class Interpreter:
             "not passed in!"
         )
 
-    def get_attr(
-        self, target: Target, args: Args, kwargs: AnyValue
-    ) -> AnyValue:
+    def get_attr(self, target: Target, args: Args, kwargs: Kwargs) -> AnyValue:
         """The value of the module's attribute at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.get_attr
@@ -335,7 +328,7 @@ class Interpreter:
         return self.fetch_attr(str(target))
 
     def call_function(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling a function.
 
@@ -346,7 +339,7 @@ class Interpreter:
         return target(*args, **kwargs)
 
     def call_method(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling a method of `args[0]`.
 
@@ -355,7 +348,7 @@ class Interpreter:
         return getattr(args[0], str(target))(*args[1:], **kwargs)
 
     def call_module(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling the submodule at a dotted path.
 
@@ -363,7 +356,7 @@ class Interpreter:
         """
         return self.fetch_attr(str(target))(*args, **kwargs)
 
-    def output(self, target: Target, args: Args, kwargs: AnyValue) -> AnyValue:
+    def output(self, target: Target, args: Args, kwargs: Kwargs) -> AnyValue:
         """What the graph returns: `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.output
@@ -391,9 +384,7 @@ class Interpreter:
                     raise RuntimeError(message) from None
             raise
 
-    def fetch_args_kwargs_from_env(
-        self, n: Node
-    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[Args, Kwargs]:
         """The arguments of `n`, each node replaced by its value.
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
@@ -411,7 +402,7 @@ class Interpreter:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
-        kwargs: dict[str, AnyValue] = {}
+        kwargs: Kwargs = {}
         if n._kwargs:
             for key, arg in n._kwargs.items():
                 leaf = type(arg) in LEAVES
@@ -508,7 +499,7 @@ class _Recorder(Tracer):
         kind: Opcode,
         target: Target,
         args: Args,
-        kwargs: dict[str, Argument],
+        kwargs: Kwargs,
         name: str | None = None,
         type_expr: AnyValue = None,
     ) -> Node:
@@ -588,9 +579,7 @@ class Transformer(Interpreter):
         self._recorder.running = n
         return super().run_node(n)
 
-    def placeholder(
-        self, target: Target, args: Args, kwargs: AnyValue
-    ) -> Proxy:
+    def placeholder(self, target: Target, args: Args, kwargs: Kwargs) -> Proxy:
         """A proxy of a new placeholder with the same default.
 
         torch.fx: interpreter.py, Transformer.placeholder
@@ -598,7 +587,7 @@ class Transformer(Interpreter):
         node = self.tracer.create_node("placeholder", target, args, {})
         return self.tracer.proxy(node)
 
-    def get_attr(self, target: Target, args: Args, kwargs: AnyValue) -> Proxy:
+    def get_attr(self, target: Target, args: Args, kwargs: Kwargs) -> Proxy:
         """A proxy of a new get_attr node.
 
         torch.fx: interpreter.py, Transformer.get_attr
@@ -606,7 +595,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """A proxy of a new call of the same submodule.
 
@@ -616,7 +605,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """A proxy of a new call of the same function.
 

@@ -26,11 +26,11 @@ import torch
 from torch import FunctionSchema
 
 from .node import Node
-from .schemas.facts import Args, Kwargs, OperatorInfo, facts_of_overloads
+from .schemas.facts import OperatorInfo, facts_of_overloads
 from .schemas.signatures import python_signature, signature_of_operator
 from .torch_private.operators import has_kernel
 from .torch_private.overloads import OpOverload, OpOverloadPacket
-from .use_def.values import AnyValue, Argument
+from .use_def.values import AnyValue, Args, Kwargs
 
 __all__ = [
     "ArgsKwargsPair",
@@ -52,8 +52,8 @@ class ArgsKwargsPair(NamedTuple):
     torch.fx: operator_schemas.py, ArgsKwargsPair
     """
 
-    args: tuple[AnyValue, ...]
-    kwargs: dict[str, AnyValue]
+    args: Args
+    kwargs: Kwargs
 
 
 # -- signatures --------------------------------------------------------------
@@ -215,10 +215,10 @@ def _list_matches(item: AnyValue, argument_type: AnyValue) -> bool:
 
 def normalize_function(
     target: Function,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
-    arg_types: tuple[AnyValue, ...] | None = None,
-    kwarg_types: Mapping[str, AnyValue] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
+    arg_types: Args | None = None,
+    kwarg_types: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """A call's arguments, written in the one way that the signature gives.
@@ -468,8 +468,8 @@ def _normalize(
 
 def _normalize_function_or_error(
     target: Function,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
     *types_and_flag: AnyValue,
     **types_and_flag_by_name: AnyValue,
 ) -> ArgsKwargsPair:
@@ -491,8 +491,8 @@ def _normalize_function_or_error(
 def normalize_module(
     root: torch.nn.Module,
     target: str,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """The arguments of a call of a torch.nn module, by its `forward`.
@@ -531,8 +531,8 @@ def normalize_module(
 def normalized_arguments(
     self: Node,
     root: torch.nn.Module,
-    arg_types: tuple[AnyValue, ...] | None = None,
-    kwarg_types: dict[str, AnyValue] | None = None,
+    arg_types: Args | None = None,
+    kwarg_types: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """The arguments of a node, bound to the signature of what is called.

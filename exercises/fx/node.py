@@ -181,7 +181,7 @@ class Node(NamedNode["Graph"]):
         self._name = name
 
     def _call(self, op: Opcode, target: Target) -> None:
-        """Change what the node does; `Graph.find_nodes` follows."""
+        """Set the opcode and the target; `Graph.find_nodes` follows."""
         is_known = self.graph._table.drop(self)
         NamedNode._call(self, op, target)
         if is_known:

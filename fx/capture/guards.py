@@ -34,8 +34,8 @@ from ..tracing.patching import TRACES
 from ..tracing.torch_marks import is_torchs
 from ..tracing.tracer import leaf_call
 from ..tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ..use_def.values import AnyValue
-from .capture import MAX_ELEMENTS, Args, CaptureGuards, Kwargs, value_read
+from ..use_def.values import AnyValue, Args, Kwargs
+from .capture import MAX_ELEMENTS, CaptureGuards, value_read
 
 refer: Final[Callable[[object], AnyValue]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
@@ -75,6 +75,12 @@ class ReadMode(FunctionMode):
         for leaf in leaves:
             if self._varies(leaf):
                 raise value_read(getattr(func, "__qualname__", func))
+        if func is torch.Tensor.__repr__ and self._varies(args[0]):
+            frames.warn(
+                "make_fx met a tensor as text, which has the data of this one "
+                "run: to print it is fine, but a value that is made of the "
+                "text is a constant of the graph. Compute it from the tensor"
+            )
         return func(*args, **kwargs)
 
 

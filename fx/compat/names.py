@@ -45,6 +45,7 @@ from ..codegen import attributes
 from ..codegen.codegen import CodeGen
 from ..codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
 from ..extra.saving import packing
+from ..extra.watching import flags
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.namespace import Namespace
@@ -52,7 +53,6 @@ from ..passes import utils
 from ..passes.utils import matcher_utils
 from ..recording import operators
 from ..torch_private import torch_fx
-from ..tracing import questions
 from ..tracing.tracer import Tracer
 from ..use_def import contracts, dead_code, text, values
 from ..use_def.values import AnyValue, Argument
@@ -119,6 +119,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": attributes.copy_attribute,
+        "_exec_with_source": torch_fx.exec_with_source,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
@@ -139,10 +140,10 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "NodeSourceAction": torch_traceback.NodeSourceAction,
     },
     _symbolic_trace: {
-        "_get_is_fx_tracing": questions.make_flag(bool),
-        "_is_fx_tracing_context": questions.is_fx_tracing_context,
-        "_is_fx_tracing_flag": questions.make_flag(False),
-        "_set_is_fx_tracing": questions.set_is_fx_tracing,
+        "_get_is_fx_tracing": flags.Flag(bool),
+        "_is_fx_tracing_context": flags.is_fx_tracing_context,
+        "_is_fx_tracing_flag": flags.Flag(False),
+        "_set_is_fx_tracing": _symbolic_trace.set_is_fx_tracing,
     },
     Tracer: {
         "_graph_module_deserialization_tracer": classmethod(

@@ -31,6 +31,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
@@ -56,7 +57,7 @@ from ..tracing.state import State
 from ..tracing.tracer import Tracer
 from ..use_def.annotations import annotations_of, signature_of
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import LEAVES, AnyValue
+from ..use_def.values import LEAVES, AnyValue, Args
 
 __all__ = ["make_fx"]
 
@@ -137,7 +138,7 @@ _WITHOUT_TABLE: Final[DecompositionTable] = {
 
 def _capture(
     f: Callable[..., AnyValue],
-    args: tuple[AnyValue, ...],
+    args: Args,
     table: DecompositionTable,
     tracing_mode: TracingMode,
 ) -> GraphModule:
@@ -170,6 +171,14 @@ def _capture(
             watch.captured(undo=True)
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
+
+
+def __getattr__(name: str) -> AnyValue:
+    """What torch has here besides, its own: one machine, with its own graphs.
+
+    They reach a program as any graph of torch.fx does.
+    """
+    return getattr(importlib.import_module(f"torch.{__name__}"), name)
 
 
 # -- inputs and outputs ----------------------------------------------------

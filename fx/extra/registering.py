@@ -25,8 +25,7 @@ from ..proxy import Proxy, TracerBase
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.snapshot import Snapshot
 from ..rewriting.templates import Rewrite
-from ..tracing.torch_marks import take_over
-from ..tracing.tracer import Tracer, TraceRun
+from ..tracing.tracer import Tracer
 from ..use_def.dotted_path import find
 from ..use_def.values import AnyValue
 from .effects import effects
@@ -90,8 +89,6 @@ def _methods() -> tuple[tuple[AnyValue, str, AnyValue], ...]:
         # What a trace is to warn of, and advice for errors, for silence.
         (Tracer, "_watching", Watching),
         (Proxy, "__hash__", hash_of),
-        # The leaf functions of torch.fx.wrap.
-        (TraceRun, "other_marks", (take_over,)),
         # Readable code, and boxes that a call empties.
         (CodeGen, "emitter_of", staticmethod(emitter_of)),
         (GraphModule, "to_folder", to_folder),

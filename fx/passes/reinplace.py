@@ -38,7 +38,7 @@ from ..reinplacing.strides import (
 )
 from ..rewriting.snapshot import Snapshot
 from ..schemas.facts import facts_of
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 
@@ -121,7 +121,7 @@ def reinplace_report(
     return report_on(_simulate(gm, sample_args))
 
 
-def _simulate(gm: GraphModule, sample_args: tuple[AnyValue, ...]) -> Simulation:
+def _simulate(gm: GraphModule, sample_args: Args) -> Simulation:
     """Decide about every node in order; the graph stays as it is."""
     if not isinstance(gm, GraphModule):
         raise TypeError(

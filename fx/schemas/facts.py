@@ -19,7 +19,7 @@ strides cannot be found in a schema: `reads_layout` is the one list of names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
@@ -28,17 +28,10 @@ from torch import Tag
 
 from ..torch_private.operators import find_builtin
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
-from ..use_def.values import AnyValue, Argument
+from ..use_def.values import AnyValue, Args, Argument, Kwargs
 
 Overload: TypeAlias = "OpOverload[..., AnyValue]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
-
-
-Args: TypeAlias = Sequence[Argument]
-"""What a call gives by position."""
-
-Kwargs: TypeAlias = Mapping[str, Argument]
-"""What a call gives by keyword."""
 
 
 class Parameter(NamedTuple):

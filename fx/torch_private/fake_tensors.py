@@ -96,5 +96,5 @@ def is_fake(value: object) -> bool:
 
 
 def mark_as_parameter(fake: FakeTensor) -> None:
-    """Let it be a parameter to who asks `isinstance(fake, nn.Parameter)`."""
+    """Make `isinstance(fake, nn.Parameter)` true."""
     fake._is_param = True  # noqa: SLF001

@@ -423,7 +423,7 @@ def _taking_all(
         raise RuntimeError(
             f"{function.__qualname__} takes *args or **kwargs and is "
             f"decorated by {root_fn.__code__.co_qualname}, which has other "
-            "parameters: such a root cannot be traced. Give it parameters "
+            "parameters: such a root cannot be traced\n  Give it parameters "
             "with names, or trace it undecorated"
         )
 

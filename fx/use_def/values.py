@@ -19,6 +19,12 @@ dict with string keys, slice or dataclass of Arguments.  Any object can be a
 constant, so the alias promises nothing: narrow with `isinstance` or `match`,
 or ask `node.input_at(0)` for a Node."""
 
+Args: TypeAlias = tuple[AnyValue, ...]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = dict[str, AnyValue]
+"""What a call gives by keyword."""
+
 BaseArgumentTypes: Final[object] = (
     str
     | int

@@ -15,7 +15,7 @@ import torch
 
 from fx.tracing import patching
 from fx.tracing.patching import TRACES, Patches
-from fx.tracing.tracer import Tracer, TraceRun
+from fx.tracing.tracer import Tracer
 from fx.use_def.dotted_path import MISSING
 from fx.use_def.values import AnyValue
 from stages.checking import check, same, working
@@ -53,9 +53,9 @@ def remembered(patches: Patches) -> list[tuple[AnyValue, Function]]:
     return [patch for names in known for patch in names.values()]
 
 
-def trace() -> TraceRun:
+def trace() -> Tracer:
     """Something that `Patches` takes for a running trace."""
-    return TraceRun(Tracer())
+    return Tracer()
 
 
 class Touchy:

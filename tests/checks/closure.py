@@ -34,7 +34,7 @@ class Reading(NamedTuple):
 MOST: Final[Mapping[str, Reading]] = {
     "fx/graph.py": Reading(2_050, 2_050),
     "fx/proxy.py": Reading(2_650, 2_650),
-    "fx/tracing/tracer.py": Reading(3_700, 3_650),
+    "fx/tracing/tracer.py": Reading(3_650, 3_650),
     "fx/graph_module.py": Reading(2_690, 2_690),
     "fx/interpreter.py": Reading(4_736, 4_736),
     "fx/subgraph_rewriter.py": Reading(5_594, 5_594),

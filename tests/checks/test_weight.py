@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_591,
+    "lines of Python in fx": 41_533,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 79_031,
-    "lines of Python in docs": 11_839,
-    "words of the site": 75_670,
-    "files in fx": 212,
+    "lines of Python in tests": 80_431,
+    "lines of Python in docs": 12_626,
+    "words of the site": 75_837,
+    "files in fx": 214,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+import fx
 from fx.compat.first_use import importer
 from tests.benchmarks import start
 from tests.process import printed
@@ -66,3 +67,7 @@ def test_a_module_that_cannot_be_imported_says_why(
         find("needy")
     with pytest.raises(AttributeError, match="has no attribute 'other'"):
         find("other")
+
+
+def test_completion_finds_them() -> None:
+    assert {"GuardError", "diff", "load", "show", "trace"} < {*dir(fx)}

@@ -6,13 +6,16 @@ import pytest
 import torch
 import torch.fx
 from torch import nn
+from torch.fx.experimental import proxy_tensor as torch_machine
 
 import fx
+import fx._lazy_graph_module as lazy
 import fx.graph
 import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
 from fx.compat.passed_on import finder
+from fx.experimental import proxy_tensor
 from fx.linked_list.namespace import target_to_str
 from fx.use_def.values import AnyValue
 
@@ -196,3 +199,19 @@ def test_a_subclass_enters_what_notes_the_current_node() -> None:
     gm = fx.symbolic_trace(lambda x: x + 1)
     assert [Counts(gm).run(1), Notes(gm).run(1)] == [2, 2]
     assert seen == ["x", "add", "output"]
+
+
+def test_torchs_own_machine_makes_torchs_graphs() -> None:
+    theirs: AnyValue = proxy_tensor
+    assert theirs.PythonKeyTracer is torch_machine.PythonKeyTracer
+    assert (
+        theirs._ModuleStackTracer is vars(torch_machine)["_ModuleStackTracer"]
+    )
+    assert theirs.get_proxy_mode() is None
+    assert theirs.make_fx is not torch_machine.make_fx
+    with pytest.raises(AttributeError, match="nothing"):
+        theirs.nothing()
+    assert callable(vars(fx.graph_module)["_exec_with_source"])
+    with lazy._use_lazy_graph_module(True):
+        gm = fx.symbolic_trace(nn.ReLU())
+    assert not isinstance(gm, lazy._LazyGraphModule)

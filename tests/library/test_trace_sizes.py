@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -20,6 +22,7 @@ AnyValue: TypeAlias = Any
 X: Final = torch.ones(5, 4)
 SIZES: Final = (1, 2, 3, 7, 10, 30, 101)
 TORCH: Final[AnyValue] = torch
+AUTO: Final[AnyValue] = torch.export.Dim.AUTO
 
 
 def squeezes(x: AnyValue) -> AnyValue:
@@ -196,3 +199,77 @@ def test_sizes_of_other_environments_are_computed_as_before() -> None:
 
     fx.trace(program, X)
     assert "ToFloat" in found[0]
+
+
+def _equal_rows(x: AnyValue, y: AnyValue) -> AnyValue:
+    return x[:, :1].reshape(-1) + y
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        (lambda x, y: x * len(range(x.shape[0])), ""),
+        (lambda x, y: x if x.shape[0] == 5 else -x, ""),
+        (lambda x, y: x if 2 * x.shape[0] - 10 == 0 else -x, ""),
+        (lambda x, y: x * int(x.shape[0] * 1.7), "x.size(0) * 1.7 is 8.5"),
+        (lambda x, y: x if x.shape[0] ** 2 == 25 else -x, "** 2 == 25"),
+        (lambda x, y: x if 4 < x.shape[0] < 6 else -x, "x.size(0) < 6"),
+        (lambda x, y: _equal_rows(x, torch.ones(5)), ""),
+        (lambda x, y: (_equal_rows(x, y), y + torch.ones(5)), "y.size(0)"),
+    ],
+)
+def test_size_that_must_stay_free_is_not_fixed(
+    program: AnyValue, asked: str
+) -> None:
+    given, named = (X, torch.ones(5)), {"x": {0: True}, "y": {0: AUTO}}
+    with pytest.raises(fx.TraceError, match="fixes it to 5") as caught:
+        fx.trace(program, *given, dynamic=named)
+    text = str(caught.value)
+    assert asked in text
+    assert Path(__file__).name in text
+    # It may be fixed if nobody has said that it must not be.
+    for dynamic in (None, True, {"x": True, "y": True}, {"x": {0: AUTO}}):
+        gm = fx.trace(program, *given, dynamic=dynamic)
+        assert gm(*given) is not None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: (x * x.shape[0], y),
+        lambda x, y: (x if x.shape[0] % 5 == 0 else -x, y),
+        lambda x, y: (x if x.shape[0] > 4 and x.shape[0] != 9 else -x, y),
+        lambda x, y: (x if x.shape[0] == y.shape[0] else -x, y),
+        lambda x, y: (x[: x.shape[0] // 2], y, f"{x.shape}"[:1]),
+    ],
+)
+def test_size_that_is_only_asked_about_stays_free(program: AnyValue) -> None:
+    named = {"x": {0: True}, "y": {0: torch.export.Dim.DYNAMIC}}
+    gm = fx.trace(program, X, torch.ones(5), dynamic=named)
+    assert gm(torch.ones(10, 4), torch.ones(10))[0].shape[1] == 4
+
+
+def test_size_of_an_example_that_cannot_be_free_is_not_said_to_be() -> None:
+    with pytest.raises(TypeError, match="of an example that is empty"):
+        fx.trace(lambda x: x + 1, X[:0], dynamic={"x": {1: True}})
+    fx.trace(lambda x: x + 1, X[:0], dynamic={"x": {1: AUTO}})
+    with pytest.raises(TypeError, match="dynamic= says that k may vary"):
+        fx.trace(lambda x, k=2: x + k, X, dynamic={"k": True})
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        (lambda x, y: x * len(range(x.shape[0])), "== 5, but it is 7\n"),
+        (lambda x, y: x if x.shape[0] < 6 else -x, "< 6, but it is 7\n"),
+        (
+            lambda x, y: x if x.shape[0] == y.shape[0] else -x,
+            "but x.size(0) is 7 and y.size(0) is 5\n",
+        ),
+        (lambda x, y: x * int(x.shape[0] * 1.7), "is 8.5, but it is 11.9"),
+    ],
+)
+def test_guard_says_what_the_size_is(program: AnyValue, found: str) -> None:
+    gm = fx.trace(program, X, torch.ones(5))
+    with pytest.raises(fx.GuardError, match=re.escape(found)):
+        gm(torch.ones(7, 4), torch.ones(5))

@@ -20,7 +20,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..schemas.facts import OperatorInfo, facts_of
 from ..torch_private.fake_tensors import FakeTensorMode
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args
 from .aliasing import (
     DisjointSets,
     Storages,
@@ -223,9 +223,7 @@ class Simulation:
         hides_input: whether an input or attribute has hidden memory.
     """
 
-    def __init__(
-        self, gm: GraphModule, sample_args: tuple[AnyValue, ...]
-    ) -> None:
+    def __init__(self, gm: GraphModule, sample_args: Args) -> None:
         """Begin with the graph as it is, and note all uses of memory.
 
         Args:

@@ -77,6 +77,8 @@ from .modules import (
 __all__ = [
     "RULE",
     "Effect",
+    "Rule",
+    "Unknown",
     "by_rule",
     "classify",
     "has_side_effect",

@@ -26,8 +26,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import torch
 
 from ...schemas.facts import (
-    Args,
-    Kwargs,
     OperatorInfo,
     Parameter,
     facts_of,
@@ -48,7 +46,7 @@ from ...use_def.text import (
     pretty_target,
     resolves_to,
 )
-from ...use_def.values import Argument
+from ...use_def.values import Args, Argument, Kwargs
 from . import effect_tables as tables
 
 

@@ -35,14 +35,13 @@ from ...torch_private.modules import HOOKS
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ...use_def.values import AnyValue
+from ...use_def.values import AnyValue, Args, Kwargs
 from ..watching.changes import is_library
 from . import errors
 
 if TYPE_CHECKING:
     from ...graph import Graph
     from ...node import Node
-    from .recorder import Recorder
 
 Function: TypeAlias = Callable[..., AnyValue]
 Place: TypeAlias = tuple[AnyValue, str]
@@ -63,8 +62,8 @@ class Call(NamedTuple):
     """
 
     function: Function
-    args: tuple[AnyValue, ...]
-    kwargs: dict[str, AnyValue]
+    args: Args
+    kwargs: Kwargs
 
     @property
     def name(self) -> str:
@@ -107,7 +106,7 @@ class Lifting(Protocol):
 class CallMode(TorchFunctionMode):
     """Shows a recorder each call of torch."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: AnyValue) -> None:
         """Make it for a recorder."""
         super().__init__()
         self._recorder = recorder
@@ -133,7 +132,8 @@ class CallMode(TorchFunctionMode):
 
 def current() -> AnyValue:
     """The recorder of the trace on an example that runs here; None without."""
-    return getattr(TRACES.current, "recorder", None)
+    trace = TRACES.current
+    return trace if hasattr(trace, "node_by_id") else None
 
 
 def handing_to(
@@ -235,6 +235,14 @@ class Leaves:
                 self.modules.add(value)
             elif callable(value) and not isinstance(value, type):
                 self.functions.append(value)
+            elif isinstance(value, type):
+                name = value.__qualname__
+                raise TypeError(
+                    f"{name} is a class, and a leaf is one module or function: "
+                    f"leaves=[m for m in model.modules() if isinstance(m, "
+                    f"{name})] keeps all modules of the class, and "
+                    f"leaves=[{name}.forward] a method"
+                )
             else:
                 raise TypeError(
                     f"{leaf!r} cannot be a leaf: give functions, methods and "
@@ -290,10 +298,18 @@ def dicts_of(module: nn.Module) -> list[dict[AnyValue, AnyValue]]:
 # -- isinstance ----------------------------------------------------------------
 
 
-def is_one_for_python(number: AnyValue, kinds: AnyValue) -> bool:
-    """Whether what a symbolic number stands for is of some classes."""
-    is_number = isinstance(number, SYMBOLIC)
-    return is_number and issubclass(number.node.pytype, kinds)
+def is_instance(value: AnyValue, kinds: AnyValue) -> bool:
+    """What `isinstance` answers of what a fake or symbolic value stands for."""
+    result = isinstance(value, kinds)
+    asked = map(type, pytree.tree_leaves(kinds))
+    if isinstance(value, torch.Tensor) and _LEGACY in asked:
+        value.type()  # which is a question
+    is_number = isinstance(value, SYMBOLIC)
+    return result or (is_number and issubclass(value.node.pytype, kinds))
+
+
+_LEGACY: Final[AnyValue] = type(torch.FloatTensor)
+"""The class of classes that know a dtype and a device."""
 
 
 # -- how calls are written -----------------------------------------------------

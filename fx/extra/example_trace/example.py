@@ -30,16 +30,15 @@ from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_private.fake_tensors import is_fake, mark_as_parameter
-from ...use_def.values import AnyValue
+from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
+from .dynamic import free_sizes
 from .guarded_code import Inputs, Parameter
 from .guards import NAMES, Guard, same_objects
-from .questions import Dims
 from .recorder import Recorder
 from .structures import (
     Apart,
     Container,
-    Leaf,
     LeftOut,
     Part,
     check_inputs,
@@ -99,8 +98,8 @@ class Example:
         self.names: list[str] = []
         self.made: Apart = Apart()
         self.before: list[Container] = []
-        self.args: tuple[AnyValue, ...] = ()
-        self.kwargs: dict[str, AnyValue] = {}
+        self.args: Args = ()
+        self.kwargs: Kwargs = {}
 
     def give(self, recorder: Recorder, dynamic: AnyValue) -> None:
         """Make placeholders, and the inputs that the program gets.
@@ -112,7 +111,7 @@ class Example:
         nodes = [_placeholder(recorder, path) for path in self._apart.paths]
         self.places, self.names = nodes, [node.name for node in nodes]
         recorder.inputs.update(nodes)
-        dims = self._dims(dynamic)
+        dims = free_sizes(dynamic, self.parameters, self.tensors)
         fakes: dict[int, torch.Tensor] = {}
         leaves = []
         for index, (tensor, node) in enumerate(
@@ -138,7 +137,7 @@ class Example:
 
     def arguments(
         self, leaves: list[AnyValue], into: Apart | None = None
-    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
+    ) -> tuple[Args, Kwargs]:
         """What to call the program with: by position and by name, as the user.
 
         A decorator may tell the difference.
@@ -198,67 +197,6 @@ class Example:
             if is_left_out and not is_constant(parameter.default):
                 name = parameter.variable
                 yield f"the default of {name}, and what it holds, is fixed"
-
-    # -- which sizes may vary ----------------------------------------------
-
-    def _dims(self, dynamic: AnyValue) -> list[Dims]:
-        """For each tensor, which of its sizes may vary."""
-        if dynamic is None or dynamic is True:
-            return [None] * len(self.tensors)
-        if dynamic is False:
-            return [{} for _ in self.tensors]
-        dims: list[Dims] = [{} for _ in self.tensors]
-        known = {parameter.variable: parameter for parameter in self.parameters}
-        for name, spec in dict(dynamic).items():
-            if name not in known:
-                raise TypeError(
-                    f"dynamic= names {name!r}, and the parameters are "
-                    f"{', '.join(known)}"
-                )
-            self._spread(known[name].part, spec, dims, name)
-        return dims
-
-    def _spread(
-        self, part: Part, spec: AnyValue, dims: list[Dims], path: str
-    ) -> None:
-        """Note what a user says of a part of the inputs."""
-        if spec is None:
-            return
-        if isinstance(part, Leaf):
-            dims[part.index] = _dims_of(self.tensors[part.index], spec, path)
-        elif isinstance(part, Container):
-            keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
-            keys = [*part.keys]
-            for key, inner_spec in keyed.items():
-                if key not in keys:
-                    raise TypeError(f"dynamic= names {path}[{key!r}]")
-                inside = part.parts[keys.index(key)]
-                self._spread(inside, inner_spec, dims, f"{path}[{key!r}]")
-
-
-def _dims_of(tensor: torch.Tensor, spec: AnyValue, path: str) -> Dims:
-    """Which sizes of a tensor may vary, as a user says."""
-    if spec is True:
-        return None
-    if spec is False:
-        return {}
-    named = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
-    dims = {}
-    for place, dim in named.items():
-        kind = getattr(dim, "type", dim)
-        name = getattr(kind, "name", kind)
-        if isinstance(dim, int) and not isinstance(dim, bool):
-            if tensor.size(place) != dim:
-                raise TypeError(
-                    f"dynamic= says that {path}.size({place}) is {dim}, and "
-                    f"it is {tensor.size(place)} in the example"
-                )
-        elif dim not in (None, False) and name != "STATIC":
-            if hasattr(dim, "root"):
-                raise TypeError(f"{dim} is computed of another Dim: give one")
-            named_one = dim if hasattr(dim, "__name__") else None
-            dims[place % tensor.dim()] = named_one
-    return dims
 
 
 # -- parameters ----------------------------------------------------------------

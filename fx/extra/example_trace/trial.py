@@ -33,7 +33,7 @@ from ...tracing.patching import TRACES, put
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING
 from ...use_def.values import AnyValue
-from ..watching.changes import Snapshotted, changes
+from ..watching.changes import Slots, Snapshotted, changes
 from . import errors
 from .calls import Call, current
 from .structures import Apart, Part, difference, in_words
@@ -228,7 +228,11 @@ def _without(holder: AnyValue, ids: set[int], before: Namespaces) -> bool:
         return True
     for name in lost:
         put(held, name, before.get(id(held), {}).get(name, MISSING))
-    return bool(lost)
+    slots = Slots(holder)
+    full = [name for name, value in slots.items() if id(value) in ids]
+    for name in full:
+        del slots[name]
+    return bool(lost or full)
 
 
 def _attributes(holder: AnyValue) -> dict[str, AnyValue]:
@@ -266,7 +270,7 @@ def _name_of(holder: AnyValue, seen: set[int]) -> str:
 
 
 _OF_DATA: AnyValue = torch.Tensor.data
-_DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
+DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
 """What reads and sets `tensor.data`."""
 
 
@@ -296,7 +300,7 @@ class Writes:
             call: any call of torch.
             data: what it has given; None if it has put other data there.
         """
-        if call.function not in _DATA:
+        if call.function not in DATA:
             return
         tensor = call.args[0]
         whole = getattr(tensor, "_base", None)

@@ -10,7 +10,7 @@ from torch import nn
 
 from fx.linked_list.opcodes import Opcode
 from fx.tracing.patching import Patches
-from fx.tracing.tracer import Tracer, TraceRun
+from fx.tracing.tracer import Tracer
 from fx.tracing.wrapping import wrap
 from fx.use_def.values import AnyValue
 from stages.residual import Residual
@@ -54,7 +54,7 @@ def patched() -> str:
     """A global is replaced while a trace runs."""
     place: dict[str, AnyValue] = {"greet": lambda: "hello"}
     patches = Patches()
-    with patches.during(TraceRun(Tracer())):
+    with patches.during(Tracer()):
         patches.patch(place, ["greet"], lambda greet: lambda: f"{greet()}!")
         while_traced = place["greet"]()
     return f"while a trace runs {while_traced!r}, then {place['greet']()!r}"
@@ -98,6 +98,6 @@ SEE: Final[dict[str, Callable[[], str]]] = {
     "Tracer.call_module": resnet,
     "Tracer.getattr": lambda: graph_of(Deep(), "get_attr"),
     "Tracer._state_node": lambda: graph_of(Tracer(), "get_attr"),
-    "TraceRun.call_function": leaf,
+    "Tracer._answer_function": leaf,
 }
 """An exercise -> what it can do now."""

@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_722,
+    "lines of Python in fx": 41_041,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_267,
+    "lines of Python in tests": 79_526,
     "lines of Python in docs": 11_840,
-    "words of the site": 75_678,
-    "files in fx": 212,
+    "words of the site": 75_738,
+    "files in fx": 213,
 }
 
 

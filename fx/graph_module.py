@@ -37,7 +37,7 @@ from .node import Node
 from .torch_private import compiling, pytree
 from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
-from .use_def.values import AnyValue
+from .use_def.values import AnyValue, Open
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -51,7 +51,7 @@ CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 _IMPL: Final = "GraphModuleImpl"
 
 
-class GraphModule(nn.Module):
+class GraphModule(nn.Module, metaclass=Open):
     """An `nn.Module` that does what a graph says.
 
         gm = GraphModule(root, graph)

@@ -191,7 +191,7 @@ def _graph_from_torch(old: torch.fx.Graph) -> Graph:
     new = Graph()
     _copy_nodes(old, new, torch.fx.map_arg)
     codegen: AnyValue = old._codegen
-    new.set_codegen(_like(codegen, _CODEGENS))
+    new.set_codegen(codegen_like(codegen))
     if type(codegen) is torch_fx.PyTreeCodeGen:
         new._pytree_info = PyTreeInfo(*codegen.pytree_info)
     return new
@@ -205,7 +205,7 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
         for node in new.find_nodes(op="placeholder"):
             node.args = ()  # torch.fx writes a default into an assignment
     kinds = {ours: theirs for theirs, ours in _CODEGENS.items()}
-    new.set_codegen(_like(old._codegen, kinds))
+    new.set_codegen(codegen_like(old._codegen, kinds))
     return new
 
 
@@ -240,7 +240,9 @@ def _copy_nodes(
         copies[node] = copy
 
 
-def _like(codegen: AnyValue, kinds: dict[type, type]) -> AnyValue:
+def codegen_like(
+    codegen: AnyValue, kinds: dict[type, type] = _CODEGENS
+) -> AnyValue:
     """A code generator of the other library that writes the same.
 
     A function that the user has set to edit the generated code goes along.

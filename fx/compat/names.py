@@ -18,6 +18,7 @@ its attributes, so that they work with either library.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
@@ -55,7 +56,7 @@ from ..recording import operators
 from ..torch_private import torch_fx
 from ..tracing.tracer import Tracer
 from ..use_def import contracts, dead_code, text, values
-from ..use_def.values import AnyValue, Argument
+from ..use_def.values import AnyValue, Args, Argument, Kwargs
 from .first_use import importer
 from .passed_on import finder
 from .torch_graphs import read_from_torch, to_torch
@@ -85,6 +86,39 @@ _OF_UTILS: Final[dict[str, str]] = dict.fromkeys(
     ("HolderModule", "compare_graphs", "lift_subgraph_as_module"), "common"
 )
 """What `fx.passes.utils` has of its modules, by name."""
+
+
+def _normalize_function_or_error(
+    target: Callable[..., AnyValue],
+    args: Args,
+    kwargs: Kwargs | None = None,
+    *types_and_flag: AnyValue,
+    **types_and_flag_by_name: AnyValue,
+) -> operator_schemas.ArgsKwargsPair:
+    """Do what `normalize_function` does, but raise where it gives None.
+
+    torch.fx: operator_schemas.py, _normalize_function_or_error
+    """
+    pair = operator_schemas.normalize_function(
+        target, args, kwargs, *types_and_flag, **types_and_flag_by_name
+    )
+    if pair is None:
+        raise RuntimeError(
+            f"Failed to normalize function {target} with args {args} and "
+            f"kwargs {kwargs}"
+        )
+    return pair
+
+
+def _copy_attr(
+    from_module: nn.Module, to_module: nn.Module, target: str
+) -> None:
+    """Put what a module has at a path into another one, at the same path.
+
+    torch.fx: graph_module.py, _copy_attr
+    """
+    attributes.copy_attributes(from_module, to_module, (target,))
+
 
 _FRONT_DOORS: Final = (
     _pytree,
@@ -118,7 +152,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
     graph_module: {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
-        "_copy_attr": attributes.copy_attribute,
+        "_copy_attr": _copy_attr,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
@@ -127,6 +161,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "has_side_effect": dead_code.has_side_effect,
     },
     operator_schemas: {
+        "_normalize_function_or_error": _normalize_function_or_error,
         "_torchscript_type_to_python_type": torch_fx.python_type,
     },
     _pytree: {

@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_591,
+    "lines of Python in fx": 40_130,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_167,
+    "lines of Python in tests": 79_160,
     "lines of Python in docs": 11_840,
-    "words of the site": 75_672,
-    "files in fx": 212,
+    "words of the site": 75_530,
+    "files in fx": 211,
 }
 
 

@@ -40,9 +40,9 @@ class CodeGen:
     emitter_of: Callable[
         [LinkedList[Node], CodeOptions], Callable[..., Emitter]
     ] = staticmethod(lambda nodes, options: Emitter)
-    """Chooses what writes a graph's body: what is necessary and no more. `import
-    fx` puts a choice here that knows emitters for readable code, and for
-    arguments in boxes."""
+    """Chooses what writes a graph's body: what is necessary and no more.
+    `import fx` puts a choice here that knows emitters for readable code, and
+    for arguments in boxes."""
 
     _body_transformer: TransformCodeFunc | None = None
     _func_name: str = "forward"

@@ -43,11 +43,12 @@ from torch import nn
 from ...node import Node
 from ...schemas.facts import OperatorInfo, facts_of_overloads
 from ...torch_private import pytree
-from ...torch_private.operators import INFERENCE_MODE
+from ...torch_private.modules import INFERENCE_MODE
 from ...use_def.contracts import CodeGenerator
 from ...use_def.dead_code import (
     RULE,
     Rule,
+    TorchsRule,
     Unknown,
     has_side_effect,
     is_in,
@@ -589,16 +590,12 @@ def _sound(unknown: Unknown) -> Callable[[Node], bool]:
     return keep
 
 
-class MemoryRule:
+class MemoryRule(TorchsRule):
     """The rule of `must_keep`, for all graphs: see `use_def.dead_code`."""
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""
         return is_impure(node, impure_random)
-
-    def may_have_effect(self, node: Node) -> bool:
-        """Whether a node is not known to do nothing but compute its value."""
-        return classify(node).kind != "pure"
 
     def must_keep(
         self, unknown: Unknown, effects: Rule | None

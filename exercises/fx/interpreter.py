@@ -257,11 +257,9 @@ class Interpreter:
         if not self.extra_traceback:
             return
         first = f"{raised.args[0]}\n\n" if raised.args else ""
-        code = _generated_line(self.graph, node)
         message = (
             f"{first}While executing {node.format_node()}\n"
-            + (f"Generated code: {code}\n" if code else "")
-            + f"Original traceback:\n{node.stack_trace}"
+            f"Original traceback:\n{node.stack_trace}"
         )
         raised.args = (message, *raised.args[1:])
         if isinstance(raised, KeyError):  # which prints its argument quoted
@@ -420,20 +418,6 @@ def _graph_of(module: nn.Module) -> Graph:
         f"{type(module).__name__!r} object has no attribute 'graph': give the "
         "graph to run, Interpreter(module, graph=graph)"
     )
-
-
-def _generated_line(graph: Graph, node: Node) -> str:
-    """The line of generated code that a node becomes, if there is code."""
-    try:
-        code = graph.python_code("self")
-    except Exception:  # a graph that cannot be written can still be run
-        return ""
-    place = next((i for i, n in enumerate(graph.nodes) if n is node), None)
-    lines = code.src.split("\n")[code._prologue_start - 1 :]
-    for number, index in (code._lineno_map or {}).items():
-        if index == place and number < len(lines):
-            return lines[number].strip()
-    return ""
 
 
 class _Recorder(Tracer):

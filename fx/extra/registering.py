@@ -32,7 +32,7 @@ from .lending import lending
 
 _LATER: Final[tuple[tuple[type, str, str], ...]] = (
     # What is dead code: the rule that follows memory, for torch.fx's.
-    (Graph, "_dead_code_rule", "extra.effects.effects"),
+    (Graph, "_dead_code_rule", "extra.effects.effects.memory_rule"),
     # Pickles, which otherwise follow nodes without end.
     (Graph, "__getstate__", "extra.saving.pickled_graphs.state_of"),
     (Graph, "__setstate__", "extra.saving.pickled_graphs.restore"),

@@ -38,7 +38,14 @@ from ..node import Node
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..use_def.annotations import annotations_of
-from ..use_def.values import AnyValue, Args, Argument, Kwargs, overrides_new
+from ..use_def.values import (
+    AnyValue,
+    Args,
+    Argument,
+    Function,
+    Kwargs,
+    overrides_new,
+)
 from .inputs import method_of, not_a_function, root_call, undecorated
 from .patching import TRACES
 from .state import STORED, State, path_among, refuse_proxies_in
@@ -62,9 +69,7 @@ class TraceListener:
         """A trace begins, whose root has in it what `state` says."""
 
     def given(
-        self,
-        function: Callable[..., AnyValue],
-        defaults: Mapping[str, AnyValue],
+        self, function: Function, defaults: Mapping[str, AnyValue]
     ) -> None:
         """A function is traced whose inputs have defaults, by name."""
 
@@ -92,8 +97,6 @@ class TraceListener:
     def failed(self, error: BaseException) -> None:
         """The trace ends with an error."""
 
-
-Function: TypeAlias = Callable[..., AnyValue]
 
 Root: TypeAlias = nn.Module | Function
 """What can be traced: a module, or a plain Python function."""
@@ -124,7 +127,7 @@ class Tracer(TracerBase):
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
-        autowrap_functions: tuple[Callable[..., AnyValue], ...] = (),
+        autowrap_functions: tuple[Function, ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
         """Make a tracer.
@@ -255,10 +258,10 @@ class Tracer(TracerBase):
 
     def create_args_for_root(
         self,
-        root_fn: Callable[..., AnyValue],
+        root_fn: Function,
         is_module: bool,
         concrete_args: dict[str, AnyValue] | tuple[AnyValue, ...] | None = None,
-    ) -> tuple[Callable[..., AnyValue], list[AnyValue]]:
+    ) -> tuple[Function, list[AnyValue]]:
         """Make a placeholder for each parameter of the root.
 
         Args:
@@ -324,11 +327,7 @@ class Tracer(TracerBase):
         return path
 
     def call_module(
-        self,
-        m: nn.Module,
-        forward: Callable[..., AnyValue],
-        args: Args,
-        kwargs: Kwargs,
+        self, m: nn.Module, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Answer the call of a submodule while tracing.
 
@@ -364,11 +363,7 @@ class Tracer(TracerBase):
             scope.module_path, scope.module_type = before
 
     def _call_leaf(
-        self,
-        path: str,
-        forward: Callable[..., AnyValue],
-        args: Args,
-        kwargs: Kwargs,
+        self, path: str, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Record the call of a leaf module, whose `forward` is not run."""
         return self.create_proxy("call_module", path, args, kwargs)

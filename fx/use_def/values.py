@@ -6,6 +6,7 @@ This file imports nothing of fx, so that every other file can use the names.
 from __future__ import annotations
 
 from abc import ABCMeta
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, get_args
 
 import torch
@@ -19,6 +20,9 @@ Argument: TypeAlias = object
 dict with string keys, slice or dataclass of Arguments.  Any object can be a
 constant, so the alias promises nothing: narrow with `isinstance` or `match`,
 or ask `node.input_at(0)` for a Node."""
+
+Function: TypeAlias = Callable[..., AnyValue]
+"""What a program calls."""
 
 Args: TypeAlias = tuple[AnyValue, ...]
 """What a call gives by position."""

@@ -35,7 +35,7 @@ from ...torch_private.modules import HOOKS
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ...use_def.values import AnyValue, Args, Kwargs
+from ...use_def.values import AnyValue, Args, Function, Kwargs
 from ..watching.changes import is_library
 from . import errors
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ...graph import Graph
     from ...node import Node
 
-Function: TypeAlias = Callable[..., AnyValue]
 Place: TypeAlias = tuple[AnyValue, str]
 """Where Python looks something up: globals or a class, and a name."""
 

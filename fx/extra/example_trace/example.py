@@ -29,7 +29,7 @@ import torch
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...proxy import TraceError
-from ...torch_private.fake_tensors import is_fake, mark_as_parameter
+from ...torch_private.fake_tensors import is_fake
 from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
 from .dynamic import Free
@@ -287,7 +287,7 @@ def _copy_attributes(fake: AnyValue, tensor: torch.Tensor) -> Iterator[str]:
     if own:
         yield f"has attributes of its own, {', '.join(own)}"
     if kind is torch.nn.Parameter:
-        mark_as_parameter(fake)
+        fake._is_param = True  # noqa: SLF001  # so isinstance says
 
 
 def _placeholder(recorder: Recorder, path: str) -> Node:

@@ -36,7 +36,7 @@ import torch
 from torch import nn
 
 from ...proxy import TraceError
-from ...torch_private.operators import (
+from ...torch_private.modules import (
     INFERENCE_MODE,
     exit_autocast,
     switch_gradients,

@@ -66,14 +66,13 @@ from ...torch_private.symbolic_sizes import (
 from ...torch_private.watching import is_wrapped
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
-from ...use_def.values import AnyValue, Args, Argument, Kwargs
+from ...use_def.values import AnyValue, Args, Argument, Function, Kwargs
 from ..watching.changes import Snapshotted, held_in
 from ..watching.fixed import Entered
 from . import errors
 from .calls import (
     OPERATORS,
     Call,
-    Function,
     Leaves,
     Lifting,
     dicts_of,

@@ -28,7 +28,8 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 
 from ...proxy import TraceError
-from ...torch_private.fake_tensors import FakeTensor, preserving_versions
+from ...torch_private.fake_tensors import FakeTensor
+from ...torch_private.modules import preserving_versions
 from ...tracing.patching import TRACES, put
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING

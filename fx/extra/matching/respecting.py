@@ -94,8 +94,7 @@ def written_between(
 
 def has_effect(node: Node) -> bool:
     """Whether a call may do more than compute its value."""
-    rule = node.graph._dead_code_rule  # noqa: SLF001
-    return node.op.startswith("call") and rule.may_have_effect(node)
+    return node.op.startswith("call") and classify(node).kind != "pure"
 
 
 def moves_across(search: Search, inside: Collection[Node]) -> str:

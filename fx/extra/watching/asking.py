@@ -23,7 +23,7 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
-from ...torch_private.dispatch import without_modes
+from ...torch_private.modules import without_modes
 from ...use_def.values import AnyValue, Args
 
 _OF_PROXIES: Final = ("node", "tracer")

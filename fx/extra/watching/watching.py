@@ -7,19 +7,29 @@ replaced while a trace runs, like those that the trace itself has to see.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import torch
 from torch import nn
 
+from ...capture.capture import Capture
 from ...node import Node
+from ...recording import frames
+from ...torch_private import pytree
 from ...tracing.patching import TRACES
 from ...tracing.state import State
-from ...tracing.torch_marks import take_over
-from ...tracing.tracer import Function, TraceListener, Tracer, replacing
-from ...tracing.wrapping import QUESTIONS, Globals
-from ...use_def.values import AnyValue, Args, Kwargs
+from ...tracing.torch_marks import is_torchs, take_over
+from ...tracing.tracer import TraceListener, Tracer, leaf_call, replacing
+from ...tracing.wrapping import (
+    ORIGINAL,
+    QUESTIONS,
+    Globals,
+    all_wrapped_globals,
+    original_of,
+)
+from ...use_def.values import AnyValue, Args, Function, Kwargs
 from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
@@ -113,8 +123,15 @@ class Watching(TraceListener):
         self._captured.note(node, value)
 
     def capture(self, state: State) -> None:
-        """Remember what the modules hold."""
+        """Remember what the modules hold; marked functions are to warn.
+
+        Not those that `torch.fx.wrap` has marked: the user of a library has
+        marked nothing.
+        """
         self._held = held_in(state.modules)
+        for namespace, name, _ in all_wrapped_globals():
+            if not is_torchs(namespace, name):
+                TRACES.patch(namespace, [name], _marked)
 
     def captured(self, *, undo: bool) -> None:
         """Warn of what the code has changed, or undo it."""
@@ -215,3 +232,37 @@ _mode_switch: Final = replacing(_switch_mode)
 _state_switch: Final = replacing(_switch_state)
 _drawing: Final = replacing(_draw)
 QUESTION: Final = replacing(_answer)
+
+
+def _marked(called: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
+    """A replacement of a leaf function that warns once in each capture.
+
+    For `symbolic_trace` a marked function is one call; here it runs.  It also
+    does what a trace of another thread needs, because a place is patched only
+    once.
+    """
+    original = original_of(called)
+    in_trace: Final[Callable[..., AnyValue]] = leaf_call(original)
+
+    @functools.wraps(original)
+    def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        trace = TRACES.current
+        if not isinstance(trace, Capture):
+            return in_trace(*args, **kwargs)
+        leaves = pytree.arg_tree_leaves(*args, **kwargs)
+        name = original.__name__
+        said = vars(trace).setdefault("said", set())
+        if name not in said and any(
+            isinstance(leaf, torch.Tensor) for leaf in leaves
+        ):
+            said.add(name)
+            frames.warn(
+                f"make_fx records the operators inside of {name}, although "
+                "fx.wrap has marked it: a graph of operators has no calls of "
+                "Python functions. To keep it as one call, make an operator "
+                "of it (torch.library.custom_op), or use fx.symbolic_trace"
+            )
+        return original(*args, **kwargs)
+
+    vars(replacement)[ORIGINAL] = original
+    return replacement

@@ -61,7 +61,6 @@ from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
     constant,
     expression_of,
-    hint_of,
     new_env,
     new_number,
     new_size,
@@ -466,32 +465,6 @@ def _strides(tensor: torch.Tensor, sizes: list[AnyValue]) -> list[AnyValue]:
         new_strides[place] = new
         new = new * sizes[place]
     return new_strides
-
-
-def run_freely(call: Call) -> AnyValue:
-    """Make a call; torch would fix sizes that some are given.
-
-    It makes a tensor of numbers, whose kind follows from theirs, or draws one
-    by a generator, whose kind does not depend on that.
-    """
-    if call.function in _OF_NUMBERS and call.has_symbols():
-        kept: torch.Tensor = call.mapped(hint_of).run()  # with their values
-        return torch.empty_like(kept, requires_grad=kept.requires_grad)
-    if call.function in _DRAWING and call.has_symbols():
-        rest = {k: v for k, v in call.kwargs.items() if k != "generator"}
-        return call.function(*call.args, **rest)
-    return call.run()
-
-
-_OF_NUMBERS: Final[tuple[AnyValue, ...]] = (
-    *(torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor),
-)
-"""Functions that make tensors of numbers."""
-
-_DRAWING: Final[tuple[AnyValue, ...]] = (
-    *(torch.randn, torch.rand, torch.randint, torch.randperm),
-)
-"""Functions that draw tensors of some sizes."""
 
 
 # -- questions -----------------------------------------------------------------

@@ -77,10 +77,11 @@ from .calls import (
     Lifting,
     dicts_of,
     is_instance,
+    run_freely,
     state_of,
 )
 from .known import Known, made_up
-from .questions import MADE_UP, Questions, Sizes, run_freely
+from .questions import MADE_UP, Questions, Sizes
 from .structures import (
     Apart,
     OnObjects,

@@ -14,7 +14,6 @@ from typing import Final
 import torch
 from torch import nn
 
-from ...capture.capture import Capture
 from ...node import Node
 from ...recording import frames
 from ...torch_private import pytree
@@ -247,7 +246,7 @@ def _marked(called: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     @functools.wraps(original)
     def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         trace = TRACES.current
-        if not isinstance(trace, Capture):
+        if trace is None or isinstance(trace, Tracer):  # no capture
             return in_trace(*args, **kwargs)
         leaves = pytree.arg_tree_leaves(*args, **kwargs)
         name = original.__name__

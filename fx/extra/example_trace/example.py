@@ -32,16 +32,16 @@ from ...proxy import TraceError
 from ...torch_private.fake_tensors import is_fake
 from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
-from .guarded_code import Inputs, Parameter
+from .guarded_code import Inputs, TracedParameter
 from .guards import NAMES, Guard, same_objects
 from .questions import Dims
 from .recorder import Recorder
 from .structures import (
     Apart,
     Container,
-    Leaf,
     LeftOut,
     Part,
+    TensorLeaf,
     check_inputs,
     is_constant,
 )
@@ -84,7 +84,7 @@ class Example:
         self._given = len(args), [*kwargs]
         given = {**self._bound.arguments}
         self._bound.apply_defaults()
-        self.parameters: list[Parameter] = []
+        self.parameters: list[TracedParameter] = []
         self._apart = Apart()
         for name, value in self._bound.arguments.items():
             parameter = self._bound.signature.parameters[name]
@@ -224,7 +224,7 @@ class Example:
         """Note what a user says of a part of the inputs."""
         if spec is None:
             return
-        if isinstance(part, Leaf):
+        if isinstance(part, TensorLeaf):
             dims[part.index] = _dims_of(self.tensors[part.index], spec, path)
         elif isinstance(part, Container):
             keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
@@ -273,10 +273,10 @@ def _signature(function: Callable[..., AnyValue]) -> inspect.Signature:
         return inspect.Signature([inspect.Parameter(*pair) for pair in names])
 
 
-def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
+def _described(parameter: inspect.Parameter, part: Part) -> TracedParameter:
     """A parameter, and what the example is for it."""
     has_default = parameter.default is not _EMPTY
-    return Parameter(
+    return TracedParameter(
         str(parameter).partition(parameter.name)[0] + parameter.name,
         part,
         parameter.kind is parameter.KEYWORD_ONLY,

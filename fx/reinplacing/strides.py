@@ -22,7 +22,7 @@ from ..node import Node, map_arg
 from ..schemas.facts import OperatorInfo, facts_of
 from ..use_def.values import AnyValue, Argument
 from .aliasing import geometry, is_item, tensors_in, without_data
-from .simulation import COPY, Call, NotInPlace, Simulation
+from .simulation import COPY, NotInPlace, Simulation, Site
 
 _LONGEST_CHAIN: Final = 64
 """Views between a result and the scatter operator that takes it."""
@@ -135,7 +135,7 @@ def through_views(
 
 
 def rule_4_strides(
-    sim: Simulation, call: Call, scatter: Node | None
+    sim: Simulation, call: Site, scatter: Node | None
 ) -> dict[Node, AnyValue]:
     """Rule 4: no later node may depend on the strides of the result.
 

@@ -62,10 +62,10 @@ def describe(gm: GraphModule, facts: Facts) -> Data:
 
     Cost: O(nodes + size of their arguments).
     """
-    return _Writer(gm, facts).data()
+    return _Describer(gm, facts).data()
 
 
-class _Writer:
+class _Describer:
     """Writes one graph; modules and stack traces once each."""
 
     def __init__(self, gm: GraphModule, facts: Facts) -> None:

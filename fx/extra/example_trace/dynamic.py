@@ -26,10 +26,17 @@ from ...proxy import TraceError
 from ...torch_private.symbolic_sizes import hint_of
 from ...use_def.values import AnyValue
 from . import errors
-from .guarded_code import Parameter
+from .guarded_code import TracedParameter
 from .guards import CALLED, NAMES, Guard
 from .questions import Dims, Sizes
-from .structures import Constant, Container, Leaf, Part, is_tensor, written
+from .structures import (
+    Constant,
+    Container,
+    Part,
+    TensorLeaf,
+    is_tensor,
+    written,
+)
 
 # -- what a user says ----------------------------------------------------------
 
@@ -46,7 +53,7 @@ class Free:
     def __init__(
         self,
         dynamic: AnyValue,
-        parameters: Sequence[Parameter],
+        parameters: Sequence[TracedParameter],
         leaves: Sequence[AnyValue],
     ) -> None:
         """Compare what a user says with the example.
@@ -77,15 +84,15 @@ class Free:
         if spec is None or spec is False:
             return
         leaf: AnyValue = None
-        if isinstance(part, Leaf):
+        if isinstance(part, TensorLeaf):
             leaf = self._leaves[part.index]
         elif type(part) is Constant:
             leaf = part.value
-        if is_tensor(leaf) and isinstance(part, Leaf):
+        if is_tensor(leaf) and isinstance(part, TensorLeaf):
             self.dims[part.index] = _dims_of(leaf, spec, path)
         elif type(leaf) in (int, float) and _name_of(spec) in _OF_NUMBERS:
             self.numbers[path] = type(leaf)
-            if isinstance(part, Leaf) and _name_of(spec) != "AUTO":
+            if isinstance(part, TensorLeaf) and _name_of(spec) != "AUTO":
                 self.dims[part.index] = {0: True}
         elif isinstance(part, Container) and spec is not True:
             keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))

@@ -33,7 +33,7 @@ from ...torch_private.fake_tensors import is_fake
 from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
 from .dynamic import Free
-from .guarded_code import Inputs, Parameter
+from .guarded_code import Inputs, TracedParameter
 from .guards import NAMES, Guard, same_objects
 from .recorder import Recorder
 from .structures import (
@@ -119,7 +119,7 @@ class Example:
             given: those that the example does not leave out.
             numbers: those that are leaves.
         """
-        self.parameters: list[Parameter] = []
+        self.parameters: list[TracedParameter] = []
         self._apart = Apart(numbers)
         for name, value in self._bound.arguments.items():
             parameter = self._bound.signature.parameters[name]
@@ -252,10 +252,10 @@ def _signature(function: Callable[..., AnyValue]) -> inspect.Signature:
         return inspect.Signature([inspect.Parameter(*pair) for pair in names])
 
 
-def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
+def _described(parameter: inspect.Parameter, part: Part) -> TracedParameter:
     """A parameter, and what the example is for it."""
     has_default = parameter.default is not _EMPTY
-    return Parameter(
+    return TracedParameter(
         str(parameter).partition(parameter.name)[0] + parameter.name,
         part,
         parameter.kind is parameter.KEYWORD_ONLY,

@@ -6,7 +6,7 @@ gives the tensors, and a description of the rest, which can be compared and
 saved:
 
     {"x": t, "n": 3}
-    →   [t],  Container(0, dict, ("x", "n"), (Leaf(0), Constant(3)))
+    →   [t],  Container(0, dict, ("x", "n"), (TensorLeaf(0), Constant(3)))
 
 What a program is given or returns is one of these:
 
@@ -289,7 +289,7 @@ _BASES: Final = (object, types.SimpleNamespace)
 
 
 @dataclass(frozen=True)
-class Leaf:
+class TensorLeaf:
     """A tensor, or a number that is computed of sizes, or may vary.
 
     Attributes:
@@ -373,7 +373,7 @@ class BackReference:
     number: int
 
 
-Part: TypeAlias = Leaf | Constant | Container | BackReference
+Part: TypeAlias = TensorLeaf | Constant | Container | BackReference
 
 
 _LEAVES: Final = (torch.Tensor, Node, *PROXY_TYPES, *SYMBOLIC)
@@ -415,7 +415,7 @@ class Apart:
         if isinstance(value, _LEAVES) or self.numbers.get(path) is cls:
             self.leaves.append(value)
             self.paths.append(path)
-            return Leaf(len(self.leaves) - 1)
+            return TensorLeaf(len(self.leaves) - 1)
         if cls is not tuple and is_constant(value):
             if by_identity(value):
                 self.same[path] = value
@@ -452,7 +452,7 @@ class Apart:
             part: what `flatten` gave, of this or after this.
             leaves: for the leaves.
         """
-        if isinstance(part, Leaf):
+        if isinstance(part, TensorLeaf):
             return leaves[part.index]
         if isinstance(part, Constant):
             return part.value
@@ -566,7 +566,7 @@ def difference(
 
 def in_words(part: Part) -> str:
     """What a part is, for a message."""
-    if isinstance(part, Leaf):
+    if isinstance(part, TensorLeaf):
         return "a tensor"
     if isinstance(part, Constant):
         return repr(part.value)
@@ -660,7 +660,7 @@ def structure_of(value: AnyValue) -> str:
 
 def _text_of(part: Part) -> str:
     """How a part is nested."""
-    if isinstance(part, Leaf):
+    if isinstance(part, TensorLeaf):
         return "Tensor"
     if isinstance(part, BackReference):
         return f"the same as {part.number}"

@@ -54,8 +54,15 @@ from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guard, Guards
 from .recorder import Recorder
-from .structures import Apart, Constant, Container, Part, check_results, walk
-from .structures import Leaf as TensorLeaf
+from .structures import (
+    Apart,
+    Constant,
+    Container,
+    Part,
+    TensorLeaf,
+    check_results,
+    walk,
+)
 
 if TYPE_CHECKING:
 

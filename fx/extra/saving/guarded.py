@@ -8,15 +8,15 @@ from ..example_trace.guarded_code import (
     GuardedCodeGen,
     Inputs,
     Outputs,
-    Parameter,
+    TracedParameter,
 )
 from ..example_trace.structures import (
     BackReference,
     Constant,
     Container,
-    Leaf,
     LeftOut,
     Part,
+    TensorLeaf,
     is_taken_apart,
 )
 from .values import Codec
@@ -51,7 +51,7 @@ def data(codegen: GuardedCodeGen, codec: Codec) -> AnyValue:
 def _part(part: Part, codec: Codec) -> AnyValue:
     """A part of the inputs or outputs, as data."""
     match part:
-        case Leaf():
+        case TensorLeaf():
             return {"leaf": part.index}
         case BackReference():
             return {"again": part.number}
@@ -88,7 +88,7 @@ def make(record: AnyValue, codec: Codec) -> GuardedCodeGen:
 def _inputs(record: AnyValue, codec: Codec) -> Inputs:
     """The inputs that data stand for."""
     parameters = [
-        Parameter(
+        TracedParameter(
             *(name, _made(part, codec), bool(keyword_only)),
             *(bool(has_default), codec.value(default)),
         )
@@ -109,7 +109,7 @@ def _made(record: AnyValue, codec: Codec) -> Part:
     """The part that data stand for."""
     [(tag, value)] = record.items()
     if tag == "leaf":
-        return Leaf(int(value))
+        return TensorLeaf(int(value))
     if tag == "again":
         return BackReference(int(value))
     if tag in ("constant", "default"):

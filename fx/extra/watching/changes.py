@@ -240,7 +240,7 @@ _NAMED: Final = (dict, Slots)
 """Types of what has its values by name."""
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """A value that is not what it was when the trace began.
 
     Attributes:
@@ -254,7 +254,7 @@ class Change(NamedTuple):
     undo: Callable[[], None]
 
 
-def changes(held: Iterable[Snapshotted]) -> Iterator[Change]:
+def changes(held: Iterable[Snapshotted]) -> Iterator[StateChange]:
     """The changes of what is held: those of a list are told as one.
 
     Cost: O(values held), but all of it is done in C.
@@ -266,7 +266,7 @@ def changes(held: Iterable[Snapshotted]) -> Iterator[Change]:
                 now == before if is_set else all(map(operator.is_, now, before))
             )
             if not same:
-                yield Change(path, [*now], partial(_refill, now, before))
+                yield StateChange(path, [*now], partial(_refill, now, before))
             continue
         has = names_of(now)
         if len(has) != len(before) or any(
@@ -279,10 +279,12 @@ def changes(held: Iterable[Snapshotted]) -> Iterator[Change]:
                     is_module = not path or path.endswith(".")
                     where = f"{path}{name}" if is_module else path
                     value = None if new is MISSING else new
-                    yield Change(where, value, partial(put, now, name, old))
+                    yield StateChange(
+                        where, value, partial(put, now, name, old)
+                    )
 
 
-def put_back_proxies(changed: Iterable[Change]) -> None:
+def put_back_proxies(changed: Iterable[StateChange]) -> None:
     """Let what held other values when a trace began hold no proxies."""
     for change in changed:
         if _holds_proxy(change.value):
@@ -311,7 +313,7 @@ def _refill(values: AnyValue, before: AnyValue) -> None:
     add(before)
 
 
-def warn_of_changes(found: Iterable[Change], advice: str) -> None:
+def warn_of_changes(found: Iterable[StateChange], advice: str) -> None:
     """Warn of what is not what it was, if there is such."""
     paths = dict.fromkeys(change.path for change in found)
     if paths:

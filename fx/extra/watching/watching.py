@@ -33,8 +33,8 @@ from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
 from .changes import (
-    Change,
     Snapshotted,
+    StateChange,
     changes,
     held_in,
     put_back_proxies,
@@ -141,7 +141,7 @@ class Watching(TraceListener):
         else:
             warn_of_changes(changed, "Write into it instead (copy_)")
 
-    def _put_back(self) -> Sequence[Change]:
+    def _put_back(self) -> Sequence[StateChange]:
         """Put back what holds a proxy; all that the code has changed."""
         changed = [*changes(self._held)]
         put_back_proxies(changed)

@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_543,
+    "lines of Python in fx": 40_735,
     "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_196,
-    "lines of Python in docs": 11_838,
+    "lines of Python in tests": 79_429,
+    "lines of Python in docs": 11_870,
     "words of the site": 75_672,
-    "files in fx": 211,
+    "files in fx": 212,
 }
 
 

@@ -63,6 +63,18 @@ def replace_modules() -> None:
     print([name for name, _ in gm.named_children()])
 
 
+def leave_out() -> None:
+    @fx.rewrite("call_module")
+    def drop(node: fx.Node, rewriter: fx.Rewriter) -> None:
+        module = rewriter.gm.get_submodule(str(node.target))
+        if isinstance(module, nn.Dropout | nn.Identity):
+            rewriter.replace(node, node.args[0])
+
+    gm = fx.symbolic_trace(Net())
+    print(drop(gm), "left out")
+    print(gm.code.strip())
+
+
 class Functional(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.dropout(x, 0.5, self.training)

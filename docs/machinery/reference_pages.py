@@ -78,6 +78,7 @@ GROUPS = {
         "fx.subgraph_rewriter.replace_pattern_with_filters",
         *("fx.extra.matching.explain.explain", "fx.rewriting_rules"),
         "fx.rewriting.rules.rewrite_until_stable",
+        *("fx.rewrite", "fx.Rewriter"),
         *("fx.rewriting.rules.Rule", "fx.rewriting.rules.DoesNotEndError"),
         "fx.subgraph_rewriter.RewriteOptions",
         "fx.passes.utils.matcher_utils.MatchOptions",

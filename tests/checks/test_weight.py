@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_707,
+    "lines of Python in fx": 41_899,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 80_855,
-    "lines of Python in docs": 12_624,
-    "words of the site": 75_874,
-    "files in fx": 213,
+    "lines of Python in tests": 81_088,
+    "lines of Python in docs": 12_656,
+    "words of the site": 75_875,
+    "files in fx": 214,
 }
 
 

@@ -106,7 +106,7 @@ def test_a_layer_that_is_called_twice() -> None:
     found, left = fused(layers(forward))
     assert left == 0
     once = [n.target for n in found.graph.find_nodes(op="call_module")]
-    assert once == ["conv", "conv_folded_1"]
+    assert once == ["conv_folded", "conv"]
 
 
 def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:

@@ -237,8 +237,8 @@ PART = Part(
         ),
         Plant(
             DROPPED,
-            "described(old.meta[key]) == described(new.meta.get(key))",
-            "type(old.meta[key]) is type(new.meta.get(key))",
+            '"[]" != described(before) == described(after)',
+            "keys != []",
             "notes that differ are taken for the same",
         ),
         Plant(

@@ -10,7 +10,6 @@ calls.  `Candidates` are the nodes of a graph at which it is worth to begin.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
@@ -272,21 +271,14 @@ def by_signature(
     if not is_leaf:
         return None
     try:
-        signature = signature_of(target)
-        return _bound(signature, pattern), _bound(signature, node)
+        bind = signature_of(target).bind
+        sought = bind(*pattern.args, **pattern.kwargs)
+        found = bind(*node.args, **node.kwargs)
     except (TypeError, ValueError):  # it does not fit, or is written in C
         return None
-
-
-def _bound(signature: inspect.Signature, node: Node) -> list[Argument]:
-    """The arguments of a call in the order of the parameters.
-
-    Raises:
-        TypeError: the arguments do not fit the parameters.
-    """
-    bound = signature.bind(*node.args, **node.kwargs)
-    bound.apply_defaults()
-    return [*bound.arguments.values()]
+    sought.apply_defaults()
+    found.apply_defaults()
+    return [*sought.arguments.values()], [*found.arguments.values()]
 
 
 # -- one pattern --------------------------------------------------------------

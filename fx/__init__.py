@@ -139,6 +139,12 @@ else:
         },
     )
 
+
+def __dir__() -> list[str]:
+    """All names, also those that are imported on first use: for completion."""
+    return sorted({*globals(), *__all__})
+
+
 _names.set_all()
 _extra.register()
 

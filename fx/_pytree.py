@@ -85,32 +85,26 @@ def tree_flatten_spec(tree: AnyValue, spec: pytree.TreeSpec) -> list[AnyValue]:
 
     torch.fx: _pytree.py, tree_flatten_spec
     """
-
-    def name_of(path: list[AnyValue]) -> str:
-        # Not before it is needed: torch.compile cannot trace `_getframe`.
-        return _input_at(path, tree, sys._getframe(3))
-
-    return flatten_input(tree, spec, name_of)
+    return flatten_input(tree, spec, None)
 
 
 def flatten_input(
-    tree: AnyValue,
-    spec: pytree.TreeSpec,
-    name_of: Callable[[list[AnyValue]], str],
+    tree: AnyValue, spec: pytree.TreeSpec, name: str | None
 ) -> list[AnyValue]:
     """The leaves of a tree, as `tree_flatten_spec`.
 
     Args:
         tree: nested containers.
         spec: what the trace saw in this place.
-        name_of: for the error, gives the name of the input that has a path;
-            may take keys off its end.
+        name: of the input, for the error; None to ask the calling function.
     """
     leaves: list[AnyValue] = []
     try:
         _add_leaves(leaves, tree, spec)
     except _Other as other:
-        name = name_of(other.path)
+        if name is None:
+            # Not before: torch.compile cannot trace `_getframe`.
+            name = _input_at(other.path, tree, sys._getframe(2))
         keys = "".join(f"[{key!r}]" for key in reversed(other.path))
         where = f", for the input {name}{keys}" if name or keys else ""
         raise RuntimeError(
@@ -248,16 +242,6 @@ def _is_as_long(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
     return len(tree) == spec.num_children
 
 
-def _is_named_alike(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
-    """Whether it is of the class of named tuples that the spec knows."""
-    return isinstance(tree, spec.context)
-
-
-def _is_of_type(tree: AnyValue, spec: pytree.TreeSpec) -> bool:
-    """Whether it is of the type that the spec knows."""
-    return isinstance(tree, spec.type)
-
-
 _OF_TORCH: Final = frozenset(torch.return_types.all_return_types)
 
 SUPPORTED_NODES: Final[dict[object, FlattenFnSpec]] = {
@@ -276,7 +260,7 @@ SUPPORTED_NODES_EXACT_MATCH: Final[
     dict: _has_keys,
     list: _is_as_long,
     tuple: _is_as_long,
-    namedtuple: _is_named_alike,
-    **dict.fromkeys(_OF_TORCH, _is_of_type),
+    namedtuple: lambda tree, spec: isinstance(tree, spec.context),
+    **dict.fromkeys(_OF_TORCH, lambda tree, spec: isinstance(tree, spec.type)),
 }
 """Container type -> whether the children are all that the spec knows."""

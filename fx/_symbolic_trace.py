@@ -8,13 +8,15 @@ file of this name can be imported from here too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Final
 
 import torch
 from torch import nn
 
 from .graph_module import GraphModule
 from .tracing.inputs import PH, PHBase, PHWithMeta, _assert_is_none
-from .tracing.questions import is_fx_tracing
+from .tracing.patching import TRACES
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap
 from .use_def.values import AnyValue
@@ -63,6 +65,35 @@ def symbolic_trace(
     graph = tracer.trace(root, concrete_args)
     named = type(root) if isinstance(root, nn.Module) else root
     return GraphModule(tracer.root, graph, getattr(named, "__name__", "root"))
+
+
+_SAID: Final[ContextVar[tuple[object, bool] | None]] = ContextVar(
+    "fx is tracing", default=None
+)
+"""A trace, or None outside of traces, and what is said of it, if that is not
+true: what `torch.compile` has wrapped says that none runs."""
+
+
+def is_fx_tracing() -> bool:
+    """Whether a symbolic trace runs in this thread or task.
+
+    torch.fx: _symbolic_trace.py, is_fx_tracing
+    """
+    trace, said = TRACES.current, _SAID.get()
+    return said[1] if said and said[0] is trace else trace is not None
+
+
+def set_is_fx_tracing(value: bool) -> None:
+    """Have `is_fx_tracing` give another answer while this trace runs.
+
+    Outside of a trace, it has that answer outside of traces; a trace that
+    begins inside is not meant.
+
+    torch.fx: _symbolic_trace.py, _set_is_fx_tracing
+    """
+    trace = TRACES.current
+    is_true = value == (trace is not None)
+    _SAID.set(None if is_true else (trace, value))
 
 
 def is_fx_symbolic_tracing() -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from torch import nn
 
@@ -35,12 +35,9 @@ from .tracing.tracer import Tracer
 from .use_def.dotted_path import MISSING, walk
 from .use_def.errors import refuse_torchs
 from .use_def.lint import last_users
-from .use_def.values import LEAVES, AnyValue, Argument
+from .use_def.values import LEAVES, AnyValue, Args, Argument, Kwargs
 
 __all__ = ["Interpreter", "Transformer"]
-
-Args: TypeAlias = tuple[Argument, ...]
-"""The positional arguments of a node, with values in place of its inputs."""
 
 
 class Interpreter:
@@ -175,9 +172,7 @@ class Interpreter:
         args_list.clear()
         return self.run(initial_env=env)
 
-    def _bind(
-        self, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
-    ) -> None:
+    def _bind(self, args: Args, kwargs: Kwargs) -> None:
         """Keep the inputs for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
         if self._overrides("placeholder"):
@@ -280,11 +275,9 @@ class Interpreter:
         if not self.extra_traceback:
             return
         first = f"{raised.args[0]}\n\n" if raised.args else ""
-        code = _generated_line(self.graph, node)
         message = (
             f"{first}While executing {node.format_node()}\n"
-            + (f"Generated code: {code}\n" if code else "")
-            + f"Original traceback:\n{node.stack_trace}"
+            f"Original traceback:\n{node.stack_trace}"
         )
         raised.args = (message, *raised.args[1:])
         if isinstance(raised, KeyError):  # which prints its argument quoted
@@ -293,7 +286,7 @@ class Interpreter:
     # -- one method for each opcode ----------------------------------------
 
     def placeholder(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The next input; `*rest` takes all remaining ones, as a list.
 
@@ -325,9 +318,7 @@ class Interpreter:
             "not passed in!"
         )
 
-    def get_attr(
-        self, target: Target, args: Args, kwargs: AnyValue
-    ) -> AnyValue:
+    def get_attr(self, target: Target, args: Args, kwargs: Kwargs) -> AnyValue:
         """The value of the module's attribute at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.get_attr
@@ -335,7 +326,7 @@ class Interpreter:
         return self.fetch_attr(str(target))
 
     def call_function(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling a function.
 
@@ -346,7 +337,7 @@ class Interpreter:
         return target(*args, **kwargs)
 
     def call_method(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling a method of `args[0]`.
 
@@ -355,7 +346,7 @@ class Interpreter:
         return getattr(args[0], str(target))(*args[1:], **kwargs)
 
     def call_module(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """The result of calling the submodule at a dotted path.
 
@@ -363,7 +354,7 @@ class Interpreter:
         """
         return self.fetch_attr(str(target))(*args, **kwargs)
 
-    def output(self, target: Target, args: Args, kwargs: AnyValue) -> AnyValue:
+    def output(self, target: Target, args: Args, kwargs: Kwargs) -> AnyValue:
         """What the graph returns: `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.output
@@ -391,9 +382,7 @@ class Interpreter:
                     raise RuntimeError(message) from None
             raise
 
-    def fetch_args_kwargs_from_env(
-        self, n: Node
-    ) -> tuple[tuple[AnyValue, ...], dict[str, AnyValue]]:
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[Args, Kwargs]:
         """The arguments of `n`, each node replaced by its value.
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
@@ -411,7 +400,7 @@ class Interpreter:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
-        kwargs: dict[str, AnyValue] = {}
+        kwargs: Kwargs = {}
         if n._kwargs:
             for key, arg in n._kwargs.items():
                 leaf = type(arg) in LEAVES
@@ -463,20 +452,6 @@ def _graph_of(module: nn.Module) -> Graph:
     )
 
 
-def _generated_line(graph: Graph, node: Node) -> str:
-    """The line of generated code that a node becomes, if there is code."""
-    try:
-        code = graph.python_code("self")
-    except Exception:  # a graph that cannot be written can still be run
-        return ""
-    place = next((i for i, n in enumerate(graph.nodes) if n is node), None)
-    lines = code.src.split("\n")[code._prologue_start - 1 :]
-    for number, index in (code._lineno_map or {}).items():
-        if index == place and number < len(lines):
-            return lines[number].strip()
-    return ""
-
-
 class _Recorder(Tracer):
     """Records a Transformer's new graph, and knows which node is being run.
 
@@ -508,7 +483,7 @@ class _Recorder(Tracer):
         kind: Opcode,
         target: Target,
         args: Args,
-        kwargs: dict[str, Argument],
+        kwargs: Kwargs,
         name: str | None = None,
         type_expr: AnyValue = None,
     ) -> Node:
@@ -588,9 +563,7 @@ class Transformer(Interpreter):
         self._recorder.running = n
         return super().run_node(n)
 
-    def placeholder(
-        self, target: Target, args: Args, kwargs: AnyValue
-    ) -> Proxy:
+    def placeholder(self, target: Target, args: Args, kwargs: Kwargs) -> Proxy:
         """A proxy of a new placeholder with the same default.
 
         torch.fx: interpreter.py, Transformer.placeholder
@@ -598,7 +571,7 @@ class Transformer(Interpreter):
         node = self.tracer.create_node("placeholder", target, args, {})
         return self.tracer.proxy(node)
 
-    def get_attr(self, target: Target, args: Args, kwargs: AnyValue) -> Proxy:
+    def get_attr(self, target: Target, args: Args, kwargs: Kwargs) -> Proxy:
         """A proxy of a new get_attr node.
 
         torch.fx: interpreter.py, Transformer.get_attr
@@ -606,7 +579,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """A proxy of a new call of the same submodule.
 
@@ -616,7 +589,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(
-        self, target: Target, args: Args, kwargs: AnyValue
+        self, target: Target, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """A proxy of a new call of the same function.
 

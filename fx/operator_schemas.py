@@ -9,28 +9,32 @@ Normalizing must not change what a call does: where it is not clear which
 overload is meant, there is an error or None, and no guess.  The first overload
 that fits need not be the right one: for `torch.max(x, 1)` it is the one whose
 second argument is another tensor, where 1 is a dimension.
+
+The printed signatures are torch.fx's, so lists are `typing.List`.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
+import inspect
+import numbers
 import typing
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, Signature
-from numbers import Number
+from inspect import Parameter, Signature, _ParameterKind
 from types import BuiltinFunctionType, GenericAlias
-from typing import Final, Literal, NamedTuple, TypeAlias, overload
+from typing import Final, Literal, NamedTuple, TypeVar, overload
 
 import torch
 from torch import FunctionSchema
 
 from .node import Node
-from .schemas.facts import Args, Kwargs, OperatorInfo, facts_of_overloads
-from .schemas.signatures import python_signature, signature_of_operator
-from .torch_private.operators import has_kernel
+from .schemas.facts import OperatorInfo, facts_of_overloads
+from .torch_private.operators import boolean_dispatched, has_kernel
 from .torch_private.overloads import OpOverload, OpOverloadPacket
-from .use_def.values import AnyValue, Argument
+from .use_def.annotations import signature_of
+from .use_def.values import AnyValue, Args, Function, Kwargs
 
 __all__ = [
     "ArgsKwargsPair",
@@ -42,9 +46,6 @@ __all__ = [
     "type_matches",
 ]
 
-Function: TypeAlias = Callable[..., AnyValue]
-"""What a call_function node may call."""
-
 
 class ArgsKwargsPair(NamedTuple):
     """The arguments of a call.
@@ -52,11 +53,110 @@ class ArgsKwargsPair(NamedTuple):
     torch.fx: operator_schemas.py, ArgsKwargsPair
     """
 
-    args: tuple[AnyValue, ...]
-    kwargs: dict[str, AnyValue]
+    args: Args
+    kwargs: Kwargs
 
 
 # -- signatures --------------------------------------------------------------
+
+t = TypeVar("t")
+
+_PLAIN: Final[dict[str, object]] = {
+    "AnyEnumType": enum.Enum,
+    "BoolType": bool,
+    "ComplexType": complex,
+    "DeviceObjType": torch.device,
+    "FloatType": float,
+    "GeneratorType": torch.Generator,
+    "IntType": int,
+    "LayoutType": torch.layout,
+    "NoneType": type(None),
+    "NumberType": numbers.Number,
+    "QSchemeType": torch.qscheme,
+    "StorageType": torch.UntypedStorage,
+    "StreamObjType": torch.Stream,
+    "StringType": str,
+    "SymBoolType": bool,
+    "SymFloatType": float,
+    "SymIntType": int,
+    "TensorType": torch.Tensor,
+    "VarType": t,
+}
+"""Kind of a schema's type → the Python type; Any for all others."""
+
+_GENERIC: Final[dict[str, AnyValue]] = {
+    "DictType": typing.Dict,  # noqa: UP006  (printed as torch.fx prints it)
+    "FutureType": torch.jit.Future,
+    "ListType": typing.List,  # noqa: UP006
+    "OptionalType": typing.Optional,
+    "TupleType": typing.Tuple,  # noqa: UP006
+    "UnionType": typing.Union,
+}
+"""Kind of a schema's type that contains types → the Python generic."""
+
+
+def _python_type(jit_type: AnyValue) -> object:
+    """The annotation for a type in a schema; Any for the few without one.
+
+    Args:
+        jit_type: a torch._C.JitType, of which torch's stubs know too little.
+    """
+    kind: str = jit_type.kind()
+    if kind not in _GENERIC:
+        return _PLAIN.get(kind, AnyValue)
+    inner = tuple(map(_python_type, jit_type.containedTypes()))
+    return _GENERIC[kind][inner[0] if len(inner) == 1 else inner]
+
+
+@functools.lru_cache(maxsize=8192)
+def signature_of_operator(facts: OperatorInfo) -> Signature:
+    """The signature that says what the schema of an operator says.
+
+    `self` is named `input`, as in torch's own functions, unless there is an
+    `input` already.  `from` is a keyword in Python, so that parameter and
+    those before it can be given by position only.
+
+    Cost: some 20 µs; it is kept.
+    """
+    schema = facts.schema
+    names = [argument.name for argument in schema.arguments]
+    if "self" in names and "input" not in names:
+        names[names.index("self")] = "input"
+    positional_only = names.index("from") + 1 if "from" in names else 0
+    parameters = []
+    for i, argument in enumerate(schema.arguments):
+        kind: _ParameterKind = Parameter.POSITIONAL_OR_KEYWORD
+        if i < positional_only:
+            kind = Parameter.POSITIONAL_ONLY
+        elif argument.kwarg_only:
+            kind = Parameter.KEYWORD_ONLY
+        has_default = argument.has_default_value()
+        default = argument.default_value if has_default else Parameter.empty
+        annotation = _python_type(argument.type)
+        parameters.append(
+            Parameter(names[i], kind, default=default, annotation=annotation)
+        )
+    returns = tuple([_python_type(value.type) for value in schema.returns])
+    several = GenericAlias(tuple, returns) if returns else None
+    result = returns[0] if len(returns) == 1 else several
+    return Signature(parameters, return_annotation=result)
+
+
+def python_signature(function: Callable[..., AnyValue]) -> Signature | None:
+    """The signature of a function written in Python; None if there is none.
+
+    Some functions of torch.nn.functional choose between two functions by a
+    flag. They have a signature if both functions have the same parameters.
+    """
+    if function in boolean_dispatched:
+        branches = boolean_dispatched[function]
+        yes = signature_of(inspect.unwrap(branches["if_true"]))
+        no = signature_of(inspect.unwrap(branches["if_false"]))
+        return yes if yes.parameters == no.parameters else None
+    try:
+        return signature_of(inspect.unwrap(function))
+    except ValueError:  # written in C
+        return None
 
 
 @overload
@@ -193,7 +293,13 @@ def type_matches(signature_type: AnyValue, argument_type: AnyValue) -> bool:
         union = typing.get_args(signature_type)
         return any(type_matches(member, argument_type) for member in union)
     if origin is list:
-        return _list_matches(typing.get_args(signature_type)[0], argument_type)
+        (item,) = typing.get_args(signature_type)
+        container: object = typing.get_origin(argument_type)
+        parts = [x for x in typing.get_args(argument_type) if x is not ...]
+        return (argument_type is int and item is int) or (
+            container in (list, tuple)
+            and all(type_matches(item, part) for part in parts)
+        )
     if signature_type is int and argument_type is torch.dtype:
         return True  # schemas write dtypes as ints
     classes = isinstance(signature_type, type) and isinstance(
@@ -202,23 +308,12 @@ def type_matches(signature_type: AnyValue, argument_type: AnyValue) -> bool:
     return classes and issubclass(argument_type, signature_type)
 
 
-def _list_matches(item: AnyValue, argument_type: AnyValue) -> bool:
-    """Whether an argument can be given for a list of `item`."""
-    if argument_type is int and item is int:
-        return True
-    container: object = typing.get_origin(argument_type)
-    if container not in (list, tuple):
-        return False
-    parts = [part for part in typing.get_args(argument_type) if part is not ...]
-    return all(type_matches(item, part) for part in parts)
-
-
 def normalize_function(
     target: Function,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
-    arg_types: tuple[AnyValue, ...] | None = None,
-    kwarg_types: Mapping[str, AnyValue] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
+    arg_types: Args | None = None,
+    kwarg_types: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """A call's arguments, written in the one way that the signature gives.
@@ -320,7 +415,7 @@ def alike(one: Signature, other: Signature) -> bool:
     return named == beside
 
 
-_CONVERTED: Final = {bool, int, float, complex, Number, torch.Tensor}
+_CONVERTED: Final = {bool, int, float, complex, numbers.Number, torch.Tensor}
 """Types of which torch.ops takes one for another."""
 
 
@@ -466,33 +561,11 @@ def _normalize(
     )
 
 
-def _normalize_function_or_error(
-    target: Function,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
-    *types_and_flag: AnyValue,
-    **types_and_flag_by_name: AnyValue,
-) -> ArgsKwargsPair:
-    """Do what `normalize_function` does, but raise where it gives None.
-
-    torch.fx: operator_schemas.py, _normalize_function_or_error
-    """
-    pair = normalize_function(
-        target, args, kwargs, *types_and_flag, **types_and_flag_by_name
-    )
-    if pair is None:
-        raise RuntimeError(
-            f"Failed to normalize function {target} with args {args} and "
-            f"kwargs {kwargs}"
-        )
-    return pair
-
-
 def normalize_module(
     root: torch.nn.Module,
     target: str,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """The arguments of a call of a torch.nn module, by its `forward`.
@@ -531,8 +604,8 @@ def normalize_module(
 def normalized_arguments(
     self: Node,
     root: torch.nn.Module,
-    arg_types: tuple[AnyValue, ...] | None = None,
-    kwarg_types: dict[str, AnyValue] | None = None,
+    arg_types: Args | None = None,
+    kwarg_types: Kwargs | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
     """The arguments of a node, bound to the signature of what is called.

@@ -94,7 +94,7 @@ GROUPS = {
         "fx.passes.reinplace.ReinplaceReport",
     ),
     "passes": (
-        *("fx.show", "fx.show.page.Page"),
+        *("fx.show", "fx.show.document.Page"),
         *("fx.diff", "fx.passes.graph_diff.Difference"),
         "fx.passes.graph_diff.Change",
         "fx.passes.structure.structure_hash",

@@ -34,10 +34,10 @@ from .use_def.contracts import (
     PyTreeInfo,
     TransformCodeFunc,
 )
-from .use_def.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
+from .use_def.dead_code import Rule, TorchsRule, Unknown
 from .use_def.dotted_path import is_state
 from .use_def.text import table
-from .use_def.values import AnyValue, Argument
+from .use_def.values import AnyValue, Argument, Open
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
 
@@ -50,7 +50,7 @@ NO_DEFAULT: Final = inspect.Signature.empty
 # pyright: reportIncompatibleMethodOverride=false
 
 
-class Graph(OrderedGraph[Node]):
+class Graph(OrderedGraph[Node], metaclass=Open):
     """A function as data: nodes in order, each with its inputs and users.
 
         graph = Graph()
@@ -63,7 +63,7 @@ class Graph(OrderedGraph[Node]):
 
     _make_codegen: ClassVar[Callable[..., CodeGenerator[Node]]]
     """Makes a code generator of a PyTreeInfo or None; stage 05 puts it here."""
-    _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
+    _dead_code_rule: ClassVar[TorchsRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
     to_torch: ClassVar[Callable[[Graph], AnyValue]]
     """`fx.to_torch`, which the package root puts here."""

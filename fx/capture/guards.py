@@ -1,24 +1,18 @@
 """Stage 08, reinplace: what a capture must not record in silence.
 
-A graph of operators repeats one run of a program, and three things in a program
-would be wrong in it or are not there:
+A graph of operators repeats one run of a program, and two things in a program
+would be wrong in it:
 
     ReadMode,   numbers that Python takes out of tensors; allowed are those
     Constants   that are the same in each run, such as torch.tensor(2).item()
     Constants   a tensor in memory that a node has made, if no operator has
                 made the tensor (`nn.Parameter(x * 2)`)
-    Capturing   functions marked with `fx.wrap`, which are one call to
-                `symbolic_trace`; here they run, and there is a warning
-
-Functions that a library has marked with `torch.fx.wrap` are left out, because
-the user of the library has marked nothing.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -30,26 +24,13 @@ from ..schemas.facts import facts_of
 from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensor, unset_fake_temporarily
 from ..torch_private.overloads import OpOverload
-from ..tracing.patching import TRACES
-from ..tracing.torch_marks import is_torchs
-from ..tracing.tracer import leaf_call
-from ..tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ..use_def.values import AnyValue
-from .capture import MAX_ELEMENTS, Args, CaptureGuards, Kwargs, value_read
-
-refer: Final[Callable[[object], AnyValue]] = StorageWeakRef
-"""A weak reference to a storage: no other one, now or later, is equal to it."""
-
-if TYPE_CHECKING:
-    from .mode import DispatchMode as FunctionMode  # as mypy can take it
-else:
-    FunctionMode = TorchFunctionMode
-
+from ..use_def.values import AnyValue, Args, Function, Kwargs
+from .capture import MAX_ELEMENTS, CaptureGuards, value_read
 
 # -- numbers that are read ---------------------------------------------------
 
 
-class ReadMode(FunctionMode):
+class ReadMode(TorchFunctionMode):
     """Refuses what takes data out of a tensor and runs no operator for it."""
 
     def __init__(self, varies: Callable[[AnyValue], bool]) -> None:
@@ -63,7 +44,7 @@ class ReadMode(FunctionMode):
 
     def __torch_function__(
         self,
-        func: Callable[..., AnyValue],
+        func: Function,
         types: tuple[type, ...],
         args: Args = (),
         kwargs: Kwargs | None = None,
@@ -75,14 +56,18 @@ class ReadMode(FunctionMode):
         for leaf in leaves:
             if self._varies(leaf):
                 raise value_read(getattr(func, "__qualname__", func))
+        if func is torch.Tensor.__repr__ and self._varies(args[0]):
+            frames.warn(
+                "make_fx met a tensor as text, which has the data of this one "
+                "run: to print it is fine, but a value that is made of the "
+                "text is a constant of the graph. Compute it from the tensor"
+            )
         return func(*args, **kwargs)
 
 
 _SET_DATA: Final[AnyValue] = vars(torch.Tensor.__base__)["data"].__set__
 
-_READ: Final[
-    dict[Callable[..., AnyValue], Callable[[Args, Kwargs], AnyValue]]
-] = {
+_READ: Final[dict[Function, Callable[[Args, Kwargs], AnyValue]]] = {
     **dict.fromkeys(
         (
             torch.Tensor.__array__,
@@ -212,13 +197,13 @@ class Constants(dict[int, _Constant], CaptureGuards):
         if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
             return None
         try:
-            storage = value.untyped_storage()
-            place = storage.data_ptr()
+            place = value.untyped_storage().data_ptr()
         except (NotImplementedError, RuntimeError):  # it has no storage
             return None
         claim = self._claims.get(place)
         if claim is None or claim.storage.expired():
-            claim = _Claim(refer(storage), maker if place else None)
+            maker = maker if place else None
+            claim = _Claim(_storage_of(value), maker)
             self._claims[place] = claim
         return claim.maker
 
@@ -266,7 +251,12 @@ class Constants(dict[int, _Constant], CaptureGuards):
         # a second time.
         if leaves and all(id(leaf) in self for leaf in leaves):
             random = facts is None or facts.draws
-            if not random and _is_small(result):
+            is_small = all(
+                leaf.numel() <= MAX_ELEMENTS and leaf.layout is torch.strided
+                for leaf in pytree.tree_leaves(result)
+                if isinstance(leaf, torch.Tensor)
+            )
+            if is_small and not random:
                 return self.read(func, args, kwargs)
         if facts is None or facts.writes:
             self._end_written(leaves)
@@ -284,71 +274,7 @@ class Constants(dict[int, _Constant], CaptureGuards):
                 del self[key]
 
 
-def _is_small(value: AnyValue) -> bool:
-    """Whether all tensors in a result are small enough to be constants."""
-    leaves = pytree.tree_leaves(value)
-    return all(
-        leaf.numel() <= MAX_ELEMENTS and leaf.layout is torch.strided
-        for leaf in leaves
-        if isinstance(leaf, torch.Tensor)
-    )
-
-
-def _storage_of(tensor: torch.Tensor) -> object:
-    """Identifies a storage: no other one, now or later, is equal to it."""
+def _storage_of(tensor: torch.Tensor) -> AnyValue:
+    """A weak reference to a storage: no other one is ever equal to it."""
+    refer: AnyValue = StorageWeakRef
     return refer(tensor.untyped_storage())
-
-
-# -- marked functions --------------------------------------------------------
-
-
-class Capturing:
-    """The trace of a thread that captures operators.
-
-    It records no call itself: modules and functions run as outside of traces.
-
-    Attributes:
-        said: the leaf functions that were warned of.
-    """
-
-    def __init__(self) -> None:
-        """Begin without a warning."""
-        self.said: set[str] = set()
-
-    def patch(self) -> None:
-        """Have leaf functions warn; those that torch.fx.wrap marked do not."""
-        for namespace, name, _ in all_wrapped_globals():
-            if not is_torchs(namespace, name):
-                TRACES.patch(namespace, [name], _warning)
-
-
-def _warning(called: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
-    """A replacement of a leaf function, for captures and for traces.
-
-    It also does what a trace of another thread needs, because a place is
-    patched only once.
-    """
-    original = original_of(called)
-    in_trace: Final[Callable[..., AnyValue]] = leaf_call(original)
-
-    @functools.wraps(original)
-    def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-        trace = TRACES.current
-        if not isinstance(trace, Capturing):
-            return in_trace(*args, **kwargs)
-        leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        name = original.__name__
-        if name not in trace.said and any(
-            isinstance(leaf, torch.Tensor) for leaf in leaves
-        ):
-            trace.said.add(name)
-            frames.warn(
-                f"make_fx records the operators inside of {name}, although "
-                "fx.wrap has marked it: a graph of operators has no calls of "
-                "Python functions. To keep it as one call, make an operator "
-                "of it (torch.library.custom_op), or use fx.symbolic_trace"
-            )
-        return original(*args, **kwargs)
-
-    vars(replacement)[ORIGINAL] = original
-    return replacement

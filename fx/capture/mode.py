@@ -24,8 +24,8 @@ from ..torch_private.dispatch import (
 )
 from ..torch_private.fake_tensors import FakeTensor
 from ..torch_private.overloads import HigherOrderOperator, OpOverload
-from ..use_def.values import AnyValue
-from .capture import Args, Capture, Kwargs
+from ..use_def.values import AnyValue, Args, Kwargs
+from .capture import Capture
 
 if TYPE_CHECKING:
 

@@ -183,21 +183,13 @@ class ArgumentPrinter:
         ]
         return f"{{{', '.join(pairs)}}}"
 
-    def _set(self, value: set[AnyValue], depth: int) -> str:
-        """A set; the empty one has no syntax."""
-        if not value:
-            return f"{self._names.builtin('set')}()"
-        return f"{{{self._in_order(value, depth)}}}"
-
-    def _frozenset(self, value: frozenset[AnyValue], depth: int) -> str:
-        """A frozen set."""
-        items = f"{{{self._in_order(value, depth + 1)}}}" if value else ""
-        return f"{self._names.builtin('frozenset')}({items})"
-
-    def _in_order(self, value: Collection[AnyValue], depth: int) -> str:
-        """The items of a set."""
-        items = [self.text(item, depth) for item in value]
-        return ", ".join(in_order(value, items))
+    def _set(self, value: Collection[AnyValue], depth: int) -> str:
+        """A set, frozen or not; the empty one has no syntax."""
+        items = [self.text(item, depth + 1) for item in value]
+        text = f"{{{', '.join(in_order(value, items))}}}" if value else ""
+        if value and type(value) is set:
+            return text
+        return f"{self._names.builtin(type(value).__name__)}({text})"
 
     def _slice(self, value: slice, depth: int) -> str:
         """A slice; what is in it may be nodes."""
@@ -291,7 +283,7 @@ class ArgumentPrinter:
         dict: _dict,
         immutable_dict: _dict,
         set: _set,
-        frozenset: _frozenset,
+        frozenset: _set,
         slice: _slice,
         NamedTuple: _named_tuple,
         dataclasses.dataclass: _dataclass,

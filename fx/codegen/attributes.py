@@ -7,7 +7,8 @@ module gets all attributes, except those that `recompile` makes again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -15,7 +16,6 @@ from torch import nn
 
 from ..graph import Graph
 from ..node import Node
-from ..use_def import dotted_path
 from ..use_def.dotted_path import MISSING, path_error, walk
 from ..use_def.lint import is_own_self
 from ..use_def.values import AnyValue
@@ -38,22 +38,7 @@ def assign(
     torch.fx: graph_module.py, _assign_attr
     """
     *prefix, field = path.split(".")
-    holder: object = root
-    for atom in prefix:
-        holder = _enter(holder, atom)
-    _store(holder, field, value, persistent=persistent)
-
-
-def copy_attribute(
-    source: nn.Module, destination: nn.Module, path: str
-) -> None:
-    """Put what `source` has at `path` into `destination`, at the same path.
-
-    See `copy_attributes`.
-
-    torch.fx: graph_module.py, _copy_attr
-    """
-    copy_attributes(source, destination, (path,))
+    _store(reduce(_enter, prefix, root), field, value, persistent=persistent)
 
 
 def copy_attributes(
@@ -70,17 +55,15 @@ def copy_attributes(
         PathError: `source` has nothing at a path; nothing is done for it.
         KeyError: a tensor is to replace what is not a buffer.
 
-    Cost: each module on the way is looked up once, for all paths.
+    Cost: O(atoms of the paths).
     """
-    holders: dict[str, object] = {"": source}
-    new_holders: dict[str, object] = {"": destination}
     for path in paths:
-        prefix, _, field = path.rpartition(".")
-        holder = _holder(prefix, holders, _look)
+        *prefix, field = path.split(".")
+        holder = reduce(_look, prefix, source)
         value = _look(holder, field)
         if value is MISSING:
             raise path_error(source, path)
-        new_holder = _holder(prefix, new_holders, _enter)
+        new_holder = reduce(_enter, prefix, destination)
         if new_holder is holder:
             continue
         if isinstance(value, nn.Module):
@@ -90,27 +73,7 @@ def copy_attributes(
             _store(new_holder, field, value, persistent=field not in passing)
 
 
-def _holder(
-    path: str,
-    holders: dict[str, object],
-    step: Callable[[object, str], object],
-) -> object:
-    """The object at `path`, found atom by atom with `step` and remembered."""
-    if path in holders:
-        return holders[path]
-    known = path
-    rest: list[str] = []
-    while known not in holders:
-        known, _, atom = known.rpartition(".")
-        rest.append(atom)
-    holder = holders[known]
-    for atom in reversed(rest):
-        known = f"{known}.{atom}" if known else atom
-        holder = holders[known] = step(holder, atom)
-    return holder
-
-
-def _look(holder: object, atom: str) -> object:
+def _look(holder: AnyValue, atom: str) -> AnyValue:
     """What is to be copied from `holder`, or MISSING.
 
     A child is found although an attribute of the class of `holder` hides it,
@@ -123,9 +86,9 @@ def _look(holder: object, atom: str) -> object:
     return getattr(holder, atom, MISSING)
 
 
-def _enter(holder: object, atom: str) -> object:
+def _enter(holder: AnyValue, atom: str) -> AnyValue:
     """What `holder` has under `atom`: an empty new module, if nothing."""
-    value: object = getattr(holder, atom, None)
+    value = getattr(holder, atom, None)
     if value is None:
         value = nn.Module()
         setattr(holder, atom, value)
@@ -252,7 +215,19 @@ def delete_unused(root: nn.Module, paths: Iterable[str]) -> None:
 
     Cost: O(length of the paths + modules).
     """
-    used = _used_children(root, paths)
+    # Which child of which module is used, and not the child alone: a module may
+    # have two names, of which one is used.
+    used: set[tuple[int, str]] = set()
+    inside: set[nn.Module] = set()
+    for path in paths:
+        value: object = root
+        for step in walk(root, path):
+            used.add((id(value), step.atom))
+            value = step.value
+        if isinstance(value, nn.Module):
+            for _, module in value.named_modules(inside):
+                children = module._modules.items()
+                used.update((id(module), name) for name, _ in children)
     seen: set[int] = set()
     rest = [root]
     while rest:
@@ -267,36 +242,7 @@ def delete_unused(root: nn.Module, paths: Iterable[str]) -> None:
                 rest.append(child)
 
 
-def _used_children(
-    root: nn.Module, paths: Iterable[str]
-) -> set[tuple[int, str]]:
-    """Which child of which module is used: (id of the module, name).
-
-    Not the child alone: a module may have two names, of which one is used.
-    """
-    used: set[tuple[int, str]] = set()
-    seen: set[nn.Module] = set()
-    for path in paths:
-        value: object = root
-        for step in dotted_path.walk(root, path):
-            used.add((id(value), step.atom))
-            value = step.value
-        if isinstance(value, nn.Module):
-            for _, module in value.named_modules(seen):
-                children = module._modules.items()
-                used.update((id(module), name) for name, _ in children)
-    return used
-
-
 # -- copies ------------------------------------------------------------------
-
-
-def bare(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, without the attributes that a user may have given it."""
-    grad = tensor.requires_grad
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(tensor.detach(), grad)
-    return tensor.detach().requires_grad_(grad)
 
 
 def state_of(gm: GraphModule) -> dict[str, AnyValue]:

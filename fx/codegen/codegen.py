@@ -31,23 +31,6 @@ from .emit import COUNTER, INDENT, Emitter
 from .names import PREFILLED, LocalNames
 
 
-def plain_emitter(
-    nodes: LinkedList[Node], options: CodeOptions
-) -> Callable[..., Emitter]:
-    """The emitter, which shows what is necessary and no more.
-
-    Raises:
-        RuntimeError: something else is to be shown.
-    """
-    if options != CodeOptions():
-        raise RuntimeError(
-            "code with comments, colours or profiler ranges needs "
-            "fx.extra.printing, which is not there: import fx as a whole, or "
-            "ask for graph.python_code(root_module) alone"
-        )
-    return Emitter
-
-
 class CodeGen:
     """Writes graphs out as Python functions; subclass it to change how.
 
@@ -56,9 +39,10 @@ class CodeGen:
 
     emitter_of: Callable[
         [LinkedList[Node], CodeOptions], Callable[..., Emitter]
-    ] = staticmethod(plain_emitter)
-    """Chooses what writes a graph's body. `import fx` puts a choice here that
-    knows emitters for readable code, and for arguments in boxes."""
+    ] = staticmethod(lambda nodes, options: Emitter)
+    """Chooses what writes a graph's body: what is necessary and no more.
+    `import fx` puts a choice here that knows emitters for readable code, and
+    for arguments in boxes."""
 
     _body_transformer: TransformCodeFunc | None = None
     _func_name: str = "forward"
@@ -208,7 +192,7 @@ class CodeGen:
         descs: Sequence[str] | None,
         repr_fn: Callable[[object], str],
     ) -> str:
-        """The return statement, by a `generate_output` of any age.
+        """Call `generate_output` with the keywords that it accepts.
 
         The oldest overrides write `f"return {value!r}"`, and a node's name need
         not be its variable: while a user's method runs, `repr(node)` is that.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from itertools import count
 
 from .. import _pytree as fx_pytree
 from .._pytree import child_specs, flatten_input
@@ -71,7 +71,7 @@ class _PyTreeCodeGen(CodeGen):
             )
         leaves = []
         for name, given, spec in zip(names, inputs, specs, strict=False):
-            leaves += flatten_input(given, spec, partial(_named, name))
+            leaves += flatten_input(given, spec, name)
         return leaves
 
     def process_outputs(self, out: AnyValue) -> AnyValue:
@@ -132,16 +132,12 @@ class _PyTreeCodeGen(CodeGen):
     def _flattened(self, names: list[str]) -> str:
         """A call that takes the inputs apart, and refuses others."""
         flatten = f"{self._spelled['fx_pytree']}.tree_flatten_spec"
-        return f"{flatten}({self._inputs(names)}, self._in_spec)"
-
-    def _inputs(self, names: list[str]) -> str:
-        """The inputs as the spec has them: a list, or args and kwargs."""
-        keys = self._keywords(names)
-        if keys is None:
-            return f"[{', '.join(names)}]"
-        args = ", ".join(names[: len(names) - len(keys)])
-        kwargs = ", ".join([f"{key!r}:{key}" for key in keys])
-        return f"([{args}], {{{kwargs}}})"
+        keys, inputs = self._keywords(names), f"[{', '.join(names)}]"
+        if keys is not None:  # the spec is of args and kwargs
+            args = ", ".join(names[: len(names) - len(keys)])
+            kwargs = ", ".join([f"{key!r}:{key}" for key in keys])
+            inputs = f"([{args}], {{{kwargs}}})"
+        return f"{flatten}({inputs}, self._in_spec)"
 
     def _keywords(self, names: list[str]) -> list[str] | None:
         """The parameters in the second half of a spec of args and kwargs.
@@ -225,11 +221,6 @@ def default_codegen(pytree_info: PyTreeInfo | None) -> CodeGen:
 # -- text ------------------------------------------------------------------
 
 
-def _named(name: str, path: object) -> str:
-    """The input that a path is in, if that is known."""
-    return name
-
-
 def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:
     """The parameters, with the defaults of placeholders of the same name."""
     defaults = {
@@ -239,7 +230,10 @@ def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:
     result: list[str] = []
     may_have_one = True
     for name in reversed(names):
-        default = defaults.get(name, "")
+        # A fixed input is taken as `m_1`, whose default is the parameter's.
+        parts = (f"{name}_{number}" for number in count(1))
+        default = defaults.get(next(p for p in parts if p not in names))
+        default = defaults.get(name, default)
         may_have_one = may_have_one and bool(default)
         result.append(f"{name} = {default}" if may_have_one else name)
     return result[::-1]

@@ -18,6 +18,7 @@ its attributes, so that they work with either library.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
@@ -48,10 +49,9 @@ from ..linked_list.namespace import Namespace
 from ..passes import utils
 from ..passes.utils import matcher_utils
 from ..recording import operators
-from ..tracing import questions
 from ..tracing.tracer import Tracer
 from ..use_def import contracts, dead_code, text, values
-from ..use_def.values import AnyValue, Argument
+from ..use_def.values import AnyValue, Args, Argument, Kwargs
 from .first_use import importer, load, of_namesake
 
 
@@ -80,6 +80,39 @@ _OF_UTILS: Final[dict[str, str]] = {
     for name in ("HolderModule", "compare_graphs", "lift_subgraph_as_module")
 }
 """What `fx.passes.utils` has of its modules, by name."""
+
+
+def _normalize_function_or_error(
+    target: Callable[..., AnyValue],
+    args: Args,
+    kwargs: Kwargs | None = None,
+    *types_and_flag: AnyValue,
+    **types_and_flag_by_name: AnyValue,
+) -> operator_schemas.ArgsKwargsPair:
+    """Do what `normalize_function` does, but raise where it gives None.
+
+    torch.fx: operator_schemas.py, _normalize_function_or_error
+    """
+    pair = operator_schemas.normalize_function(
+        target, args, kwargs, *types_and_flag, **types_and_flag_by_name
+    )
+    if pair is None:
+        raise RuntimeError(
+            f"Failed to normalize function {target} with args {args} and "
+            f"kwargs {kwargs}"
+        )
+    return pair
+
+
+def _copy_attr(
+    from_module: nn.Module, to_module: nn.Module, target: str
+) -> None:
+    """Put what a module has at a path into another one, at the same path.
+
+    torch.fx: graph_module.py, _copy_attr
+    """
+    attributes.copy_attributes(from_module, to_module, (target,))
+
 
 _FRONT_DOORS: Final = (
     _pytree,
@@ -110,13 +143,16 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
     },
     graph_module: {
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
-        "_copy_attr": attributes.copy_attribute,
+        "_copy_attr": _copy_attr,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
         "_format_arg": _format_arg,
         "_side_effectful_functions": dead_code.side_effect_registry,
         "has_side_effect": dead_code.has_side_effect,
+    },
+    operator_schemas: {
+        "_normalize_function_or_error": _normalize_function_or_error,
     },
     _pytree: {
         "_dict_flatten_spec": _pytree._values,
@@ -128,10 +164,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "NodeSourceAction": torch_traceback.NodeSourceAction,
     },
     _symbolic_trace: {
-        "_get_is_fx_tracing": questions.make_flag(bool),
-        "_is_fx_tracing_context": questions.is_fx_tracing_context,
-        "_is_fx_tracing_flag": questions.make_flag(False),
-        "_set_is_fx_tracing": questions.set_is_fx_tracing,
+        "_set_is_fx_tracing": _symbolic_trace.set_is_fx_tracing,
     },
     Tracer: {
         "_graph_module_deserialization_tracer": classmethod(
@@ -153,9 +186,17 @@ _LATER: Final[dict[ModuleType, dict[str, str]]] = {
     },
     graph_module: {
         "_CodeOnlyModule": "torch_private.torch_fx.CodeOnlyModule",
+        "_exec_with_source": "torch_private.torch_fx.exec_with_source",
         "reduce_graph_module": (
             "extra.saving.pickled_modules.reduce_graph_module"
         ),
+    },
+    _symbolic_trace: {
+        name: f"extra.watching.flags.{name[1:]}"
+        for name in (
+            *("_get_is_fx_tracing", "_is_fx_tracing_context"),
+            "_is_fx_tracing_flag",
+        )
     },
     operator_schemas: {
         "_torchscript_type_to_python_type": (

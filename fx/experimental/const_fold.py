@@ -42,7 +42,7 @@ from ..passes.dialect.common.cse_pass import (
 from ..passes.tools_common import CALLABLE_NODE_OPS
 from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
-from ..torch_private.dispatch import without_modes
+from ..torch_private.modules import without_modes
 from ..use_def.dotted_path import exists, find
 from ..use_def.values import AnyValue
 

@@ -24,7 +24,7 @@ from ..extra.effects.effects import is_tensor
 from ..extra.effects.modules import hooks_of
 from ..extra.matching.call_forms import PYTHON_OPERATORS, is_torchs
 from ..graph_module import GraphModule
-from ..interpreter import Args, Transformer
+from ..interpreter import Transformer
 from ..linked_list.opcodes import Target
 from ..node import Node
 from ..operator_schemas import (
@@ -38,7 +38,7 @@ from ..proxy import Proxy
 from ..schemas.facts import OperatorInfo, facts_of_overloads
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
 from ..use_def.annotations import signature_of
-from ..use_def.values import LEAVES, AnyValue, Argument
+from ..use_def.values import LEAVES, AnyValue, Args, Argument, Kwargs
 from .schema_type_annotation import AnnotateTypesWithSchema
 
 __all__ = ["NormalizeArgs", "NormalizeOperators"]
@@ -77,7 +77,7 @@ class NormalizeArgs(Transformer):
         super().__init__(module)
         self.normalize_to_only_use_kwargs = normalize_to_only_use_kwargs
         self._tensors: dict[Node, bool] = {}
-        self._types: tuple[tuple[AnyValue, ...], dict[str, AnyValue]] = ((), {})
+        self._types: tuple[Args, Kwargs] = ((), {})
 
     def run_node(self, n: Node) -> AnyValue:
         """Run one node, with the types of its arguments at hand."""
@@ -212,7 +212,7 @@ def _renamed(
 
 
 def _is_number_type(kind: AnyValue) -> bool:
-    """Whether a type is one of numbers."""
+    """Whether a type is a number type."""
     return isinstance(kind, type) and issubclass(kind, (int, float, complex))
 
 

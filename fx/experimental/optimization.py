@@ -60,9 +60,19 @@ def fuse(
     if not inplace:
         model = copy.deepcopy(model)
     if not (no_trace and isinstance(model, GraphModule)):
-        model = symbolic_trace(model)
+        model = _traced(model)
     fold_conv_bn(model)
     return model
+
+
+def _traced(model: nn.Module) -> GraphModule:
+    """The trace of a module; of one that `fx.trace` has made, a copy.
+
+    Its inputs may be nested, for which a symbolic trace has one proxy.
+    """
+    if isinstance(model, GraphModule) and model.guards != ():
+        return GraphModule(model, copy.deepcopy(model.graph))
+    return symbolic_trace(model)
 
 
 def remove_dropout(model: nn.Module) -> nn.Module:
@@ -80,7 +90,7 @@ def remove_dropout(model: nn.Module) -> nn.Module:
         if type(module) is nn.Dropout and is_torchs(module):
             rewriter.replace(node, *node.all_input_nodes)
 
-    gm = symbolic_trace(model)
+    gm = _traced(model)
     drop(gm)
     gm.delete_all_unused_submodules()
     return gm

@@ -31,6 +31,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
@@ -40,12 +41,13 @@ import torch.backends.mha
 from torch import nn
 
 from .._pytree import child_specs
-from ..capture.capture import Capture, OwnedTensors, to_fake
-from ..capture.guards import Capturing, Constants, ReadMode
+from ..capture.capture import Capture, to_fake
+from ..capture.guards import Constants, ReadMode
 from ..capture.mode import CaptureMode, DecompositionTable
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node
+from ..proxy import CONSTANTS
 from ..recording import frames
 from ..torch_private import pytree
 from ..torch_private.dispatch import active_modes
@@ -53,10 +55,10 @@ from ..torch_private.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
-from ..tracing.tracer import Tracer
+from ..tracing.tracer import TraceListener, Tracer
 from ..use_def.annotations import annotations_of, signature_of
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.values import LEAVES, AnyValue
+from ..use_def.values import LEAVES, AnyValue, Function
 
 __all__ = ["make_fx"]
 
@@ -65,7 +67,7 @@ TracingMode: TypeAlias = Literal["real", "fake"]
 
 
 def make_fx(
-    f: Callable[..., AnyValue],
+    f: Function,
     decomposition_table: DecompositionTable | None = None,
     tracing_mode: TracingMode = "real",
 ) -> Callable[..., GraphModule]:
@@ -124,7 +126,48 @@ def make_fx(
 
     @functools.wraps(f, updated=())
     def wrapped(*args: AnyValue) -> GraphModule:
-        return _capture(f, args, table, tracing_mode)
+        inputs, in_spec = pytree.tree_flatten(args)
+        fakes = None
+        if tracing_mode == "fake":
+            fakes = detect_fake_mode(inputs) or FakeTensorMode(
+                allow_non_fake_inputs=True, static_shapes=True
+            )
+            inputs = [to_fake(fakes, value) for value in inputs]
+        state = _state(f)
+        owned = {
+            id(value): (path, value)
+            for path, value in state.named()
+            if isinstance(value, torch.Tensor)
+            and path.partition(".")[0] not in OWN
+        }
+        watch = Tracer._watching()  # noqa: SLF001
+        capture = Capture(owned, fakes, Constants)
+        try:
+            names = _add_inputs(capture, f, inputs, in_spec)
+            with (
+                _capturing(capture, watch, state),
+                fakes or contextlib.nullcontext(),
+                CaptureMode(capture, table),
+                ReadMode(capture.constants.varies),
+            ):
+                result = f(*pytree.tree_unflatten(inputs, in_spec))
+            returns = None
+            if all(child.is_leaf() for child in child_specs(in_spec)):
+                # Nothing is nested: the code has a plain signature.
+                returns = annotations_of(inspect.unwrap(f)).get("return")
+            else:
+                result, out_spec = pytree.tree_flatten(result)
+                info = PyTreeInfo(names, in_spec, out_spec)
+                capture.graph._pytree_info = info
+            value = (capture.create_arg(result),)
+            capture.create_node("output", "output", value, {}, None, returns)
+            watch.captured(undo=False)
+        finally:
+            capture.forget()
+            if fakes:
+                watch.captured(undo=True)
+        name = getattr(f, "__name__", type(f).__name__)
+        return GraphModule(capture.attributes, capture.graph, name)
 
     return wrapped
 
@@ -135,41 +178,12 @@ _WITHOUT_TABLE: Final[DecompositionTable] = {
 """What is decomposed if nothing is said about it."""
 
 
-def _capture(
-    f: Callable[..., AnyValue],
-    args: tuple[AnyValue, ...],
-    table: DecompositionTable,
-    tracing_mode: TracingMode,
-) -> GraphModule:
-    """Run `f` and make a module of what was recorded."""
-    inputs, in_spec = pytree.tree_flatten(args)
-    fakes = None
-    if tracing_mode == "fake":
-        fakes = detect_fake_mode(inputs) or FakeTensorMode(
-            allow_non_fake_inputs=True, static_shapes=True
-        )
-        inputs = [to_fake(fakes, value) for value in inputs]
-    state = _state(f)
-    watch = Tracer._watching()  # noqa: SLF001
-    watch.capture(state)
-    capture = Capture(_tensors_in(state), fakes, Constants)
-    try:
-        names = _add_inputs(capture, f, inputs, in_spec)
-        with (
-            _capturing(),
-            fakes or contextlib.nullcontext(),
-            CaptureMode(capture, table),
-            ReadMode(capture.constants.varies),
-        ):
-            result = f(*pytree.tree_unflatten(inputs, in_spec))
-        _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
-        watch.captured(undo=False)
-    finally:
-        capture.forget()
-        if fakes:
-            watch.captured(undo=True)
-    name = getattr(f, "__name__", type(f).__name__)
-    return GraphModule(capture.attributes, capture.graph, name)
+def __getattr__(name: str) -> AnyValue:
+    """What torch has here besides, its own: one machine, with its own graphs.
+
+    They reach a program as any graph of torch.fx does.
+    """
+    return getattr(importlib.import_module(f"torch.{__name__}"), name)
 
 
 # -- inputs and outputs ----------------------------------------------------
@@ -177,7 +191,7 @@ def _capture(
 
 def _add_inputs(
     capture: Capture,
-    f: Callable[..., AnyValue],
+    f: Function,
     inputs: list[AnyValue],
     in_spec: pytree.TreeSpec,
 ) -> list[str]:
@@ -191,7 +205,7 @@ def _add_inputs(
     values = iter(inputs)
     nodes: list[Node] = []
     for (name, default), spec in zip(signature.items(), children, strict=True):
-        given = type(default) in _DEFAULTS and spec.is_leaf()
+        given = type(default) in CONSTANTS and spec.is_leaf()
         for count in range(1, spec.num_leaves + 1):
             node = capture.create_node(
                 "placeholder",
@@ -242,11 +256,7 @@ _CONSTANTS: Final = (int, float, complex, str, bytes, slice, enum.Enum)
 """Further types of which a graph can hold the values, and their subclasses."""
 
 
-_DEFAULTS: Final = LEAVES - {torch.Tensor}
-"""Types of defaults that a placeholder can have."""
-
-
-def _signature(f: Callable[..., AnyValue], count: int) -> dict[str, AnyValue]:
+def _signature(f: Function, count: int) -> dict[str, AnyValue]:
     """The names of the first `count` parameters, with their defaults.
 
     The names are arg0, arg1, … if `f` has `*args` or no signature.
@@ -262,28 +272,7 @@ def _signature(f: Callable[..., AnyValue], count: int) -> dict[str, AnyValue]:
     return {f"arg{index}": NO_DEFAULT for index in range(count)}
 
 
-def _add_output(
-    capture: Capture,
-    f: Callable[..., AnyValue],
-    result: AnyValue,
-    info: PyTreeInfo,
-) -> None:
-    """Make the output node; flatten the result if the inputs were nested.
-
-    If no argument is nested, the result is given as it is, and the code has a
-    plain signature.
-    """
-    returns = None
-    if all(child.is_leaf() for child in child_specs(info.in_spec)):
-        returns = annotations_of(inspect.unwrap(f)).get("return")
-    else:
-        result, out_spec = pytree.tree_flatten(result)
-        capture.graph._pytree_info = info._replace(out_spec=out_spec)
-    output = capture.create_arg(result)
-    capture.create_node("output", "output", (output,), {}, type_expr=returns)
-
-
-def _state(f: Callable[..., AnyValue]) -> State:
+def _state(f: Function) -> State:
     """What the module has that `f` is, or that `f` is a method of.
 
     With the paths of the captured module a graph says `self.body.0.weight` and
@@ -298,20 +287,13 @@ def _state(f: Callable[..., AnyValue]) -> State:
     return State(owner if isinstance(owner, nn.Module) else nn.Module())
 
 
-def _tensors_in(state: State) -> OwnedTensors:
-    """The tensors that a captured module owns."""
-    return {
-        id(value): (path, value)
-        for path, value in state.named()
-        if isinstance(value, torch.Tensor) and path.partition(".")[0] not in OWN
-    }
-
-
 # -- what surrounds a capture ----------------------------------------------
 
 
 @contextlib.contextmanager
-def _capturing() -> Iterator[None]:
+def _capturing(
+    capture: Capture, watch: TraceListener, state: State
+) -> Iterator[None]:
     """Prepare the process for a capture in this thread, for a block."""
     outer = [
         mode
@@ -324,10 +306,9 @@ def _capturing() -> Iterator[None]:
             mode.paused = True
         # The cache would supply a cast of a parameter that no node has made.
         torch.set_autocast_cache_enabled(False)
-        capturing = Capturing()
-        with TRACES.during(capturing):
+        with TRACES.during(capture):
             TRACES.patch(*_FAST_PATH, _fast_path)
-            capturing.patch()
+            watch.capture(state)
             yield
     finally:
         torch.set_autocast_cache_enabled(cache)
@@ -345,6 +326,6 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
 
     @functools.wraps(original)
     def wrapper() -> bool:
-        return not isinstance(TRACES.current, Capturing) and original()
+        return not isinstance(TRACES.current, Capture) and original()
 
     return wrapper

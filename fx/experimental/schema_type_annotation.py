@@ -9,11 +9,11 @@ from typing import Final
 import torch
 
 from ..graph_module import GraphModule
-from ..interpreter import Args, Transformer
+from ..interpreter import Transformer
 from ..linked_list.opcodes import Target
 from ..proxy import Proxy
 from ..use_def.text import resolves_to
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args
 
 __all__ = ["AnnotateTypesWithSchema"]
 

@@ -25,15 +25,14 @@ from ..proxy import Proxy, TracerBase
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.snapshot import Snapshot
 from ..rewriting.templates import Rewrite
-from ..tracing.torch_marks import take_over
-from ..tracing.tracer import Tracer, TraceRun
+from ..tracing.tracer import Tracer
 from ..use_def.dotted_path import find
 from ..use_def.values import AnyValue
 from .lending import lending
 
 _LATER: Final[tuple[tuple[type, str, str], ...]] = (
     # What is dead code: the rule that follows memory, for torch.fx's.
-    (Graph, "_dead_code_rule", "extra.effects.effects"),
+    (Graph, "_dead_code_rule", "extra.effects.effects.memory_rule"),
     # Pickles, which otherwise follow nodes without end.
     (Graph, "__getstate__", "extra.saving.pickled_graphs.state_of"),
     (Graph, "__setstate__", "extra.saving.pickled_graphs.restore"),
@@ -100,8 +99,6 @@ def _methods() -> tuple[tuple[AnyValue, str, AnyValue], ...]:
             "_refuse_writes",
             staticmethod(operator_schemas.check_for_mutable_operation),
         ),
-        # The leaf functions of torch.fx.wrap.
-        (TraceRun, "other_marks", (take_over,)),
         # What `fx.trace` relied on.
         (GraphModule, "guards", property(_guards)),
         # What the options of patterns need.

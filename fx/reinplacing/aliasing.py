@@ -26,7 +26,7 @@ from ..torch_private.fake_tensors import (
     detect_fake_mode,
 )
 from ..use_def.arguments import map_aggregate
-from ..use_def.values import AnyValue, Argument
+from ..use_def.values import AnyValue, Args, Argument
 
 
 class Geometry(NamedTuple):
@@ -148,7 +148,7 @@ class _Propagation(Interpreter):
 
 
 def propagate(
-    gm: GraphModule, sample_args: tuple[AnyValue, ...]
+    gm: GraphModule, sample_args: Args
 ) -> tuple[FakeTensorMode, dict[Node, AnyValue]]:
     """Run a graph on fake tensors.
 

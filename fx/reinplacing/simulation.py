@@ -20,7 +20,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..schemas.facts import OperatorInfo, facts_of
 from ..torch_private.fake_tensors import FakeTensorMode
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args
 from .aliasing import (
     DisjointSets,
     Storages,
@@ -137,7 +137,7 @@ class NotInPlace(Exception):
 
 
 @dataclass
-class Memory:
+class AliasSet:
     """What is known of the storages of one alias set.
 
     Attributes:
@@ -173,7 +173,7 @@ class Memory:
         """Forbid all writes; the first reason is kept."""
         self.blocked = self.blocked or reason
 
-    def merge(self, other: Memory) -> None:
+    def merge(self, other: AliasSet) -> None:
         """Take over the uses of a memory whose alias set joins this one."""
         if len(other.uses) > len(self.uses):
             self.uses, other.uses = other.uses, self.uses
@@ -185,7 +185,7 @@ class Memory:
         self.blocked = self.blocked or other.blocked
 
 
-class Call(NamedTuple):
+class Site(NamedTuple):
     """A call that may be done in place.
 
     Attributes:
@@ -223,9 +223,7 @@ class Simulation:
         hides_input: whether an input or attribute has hidden memory.
     """
 
-    def __init__(
-        self, gm: GraphModule, sample_args: tuple[AnyValue, ...]
-    ) -> None:
+    def __init__(self, gm: GraphModule, sample_args: Args) -> None:
         """Begin with the graph as it is, and note all uses of memory.
 
         Args:
@@ -246,7 +244,7 @@ class Simulation:
         self.mode, self.values = propagate(gm, sample_args)
         self.storages: Storages = Storages(self.values)
         count = len(self.storages.all)
-        self.memories: list[Memory] = [Memory() for _ in range(count)]
+        self.memories: list[AliasSet] = [AliasSet() for _ in range(count)]
         self.fused: DisjointSets = DisjointSets(count)
         self.replaced: dict[Node, Node] = {}
         self.in_place: dict[Node, None] = {}
@@ -304,7 +302,7 @@ class Simulation:
             node = self.replaced[node]
         return node
 
-    def memories_of(self, node: Node) -> list[Memory]:
+    def memories_of(self, node: Node) -> list[AliasSet]:
         """The memories that a node's value is in."""
         return [self.memories[n] for n in self.storages.alias_sets(node)]
 
@@ -317,7 +315,7 @@ class Simulation:
         memories = self.memories_of(node)
         return any(memory.last == last or memory.blocked for memory in memories)
 
-    def next_uses(self, memory: Memory, place: int) -> list[int]:
+    def next_uses(self, memory: AliasSet, place: int) -> list[int]:
         """The next two places after `place` where a memory is used."""
         places: list[int] = []
         uses = memory.uses
@@ -330,7 +328,7 @@ class Simulation:
             heapq.heappush(uses, use)
         return places
 
-    def candidate(self, place: int, node: Node) -> Call | None:
+    def candidate(self, place: int, node: Node) -> Site | None:
         """The call that may be done in place, if a node is one.
 
         Returns:
@@ -354,7 +352,7 @@ class Simulation:
             base = self.replacement(first)
             sets = self.storages.alias_sets(base)
             if len(sets) == 1:
-                return Call(node, place, facts, base, sets[0])
+                return Site(node, place, facts, base, sets[0])
         raise NotInPlace(
             "1a", "its first positional argument is not one tensor"
         )
@@ -378,7 +376,7 @@ class Simulation:
 
     # -- decisions -----------------------------------------------------------
 
-    def moved(self, call: Call, scatter: Node | None) -> dict[Node, AnyValue]:
+    def moved(self, call: Site, scatter: Node | None) -> dict[Node, AnyValue]:
         """The nodes whose value a rewrite moves -> the value in its new place.
 
         Args:
@@ -392,7 +390,7 @@ class Simulation:
         return moved
 
     def do_in_place(
-        self, call: Call, scatter: Node | None, changed: dict[Node, AnyValue]
+        self, call: Site, scatter: Node | None, changed: dict[Node, AnyValue]
     ) -> None:
         """Decide that a call is done in place.
 

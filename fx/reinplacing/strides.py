@@ -22,7 +22,7 @@ from ..node import Node, map_arg
 from ..schemas.facts import OperatorInfo, facts_of
 from ..use_def.values import AnyValue, Argument
 from .aliasing import geometry, is_item, tensors_in, without_data
-from .simulation import COPY, Call, NotInPlace, Simulation
+from .simulation import COPY, NotInPlace, Simulation, Site
 
 _LONGEST_CHAIN: Final = 64
 """Views between a result and the scatter operator that takes it."""
@@ -114,8 +114,12 @@ def through_views(
     """
     views: list[Node] = []
     while node not in moved:
-        source = _viewed_by(node)
-        if source is None or len(views) == _LONGEST_CHAIN:
+        facts, source = facts_of(node.target), None
+        if facts is not None and len(facts.views) == 1:
+            source = facts.views[0].of(node.args, node.kwargs)
+        elif is_item(node):
+            source = node.args[0]
+        if not isinstance(source, Node) or len(views) == _LONGEST_CHAIN:
             return None
         views.append(node)
         node = source
@@ -127,22 +131,11 @@ def through_views(
     return value
 
 
-def _viewed_by(node: Node) -> Node | None:
-    """The node that a view, or an item of a list of views, is a view of."""
-    facts = facts_of(node.target)
-    source: Argument = None
-    if facts is not None and len(facts.views) == 1:
-        source = facts.views[0].of(node.args, node.kwargs)
-    elif is_item(node):
-        source = node.args[0]
-    return source if isinstance(source, Node) else None
-
-
 # -- rule 4 ------------------------------------------------------------------
 
 
 def rule_4_strides(
-    sim: Simulation, call: Call, scatter: Node | None
+    sim: Simulation, call: Site, scatter: Node | None
 ) -> dict[Node, AnyValue]:
     """Rule 4: no later node may depend on the strides of the result.
 
@@ -181,7 +174,16 @@ def rule_4_strides(
             continue
         looked_at.add(place)
         if node.op == "output":
-            _check_returned(sim, node, changed)
+            # A returned tensor may be another in its offset alone.
+            for each in changed.keys() & {*node.all_input_nodes}:
+                old, new = (
+                    [geometry(t)._replace(offset=0) for t in tensors_in(value)]
+                    for value in (sim.values[each], changed[each])
+                )
+                if old != new:
+                    raise NotInPlace(
+                        "4", f"{each} is returned, with strides of its own"
+                    )
             continue
         if len(looked_at) > _MOST_LOOKED_AT or not _recompute(
             sim, node, changed
@@ -193,27 +195,6 @@ def rule_4_strides(
             for user in node.users:
                 heapq.heappush(waiting, sim.places[user])
     return changed
-
-
-def _check_returned(
-    sim: Simulation, output: Node, changed: dict[Node, AnyValue]
-) -> None:
-    """Raise if a returned tensor would be another but for its offset.
-
-    Raises:
-        NotInPlace: the caller would get other strides, or a conjugate view.
-    """
-    for node in output.all_input_nodes:
-        if node not in changed:
-            continue
-        old, new = tensors_in(sim.values[node]), tensors_in(changed[node])
-        for before, after in zip(old, new, strict=True):
-            if geometry(before) != geometry(after)._replace(
-                offset=geometry(before).offset
-            ):
-                raise NotInPlace(
-                    "4", f"{node} is returned, with strides of its own"
-                )
 
 
 def _recompute(
@@ -231,8 +212,14 @@ def _recompute(
     if node in sim.erased:
         return sim.replacement(node) not in changed
     facts = facts_of(node.target)
-    if not _reads_elements_alone(node, facts):
+    if facts is None and not is_item(node):
         return False
+    if facts is not None and (
+        facts.draws
+        or facts.reads_layout
+        or (facts.writes and node.target is not COPY)
+    ):
+        return False  # it does not depend on elements alone
     value = _compute(sim, node, changed)
     old, new = tensors_in(sim.values[node]), tensors_in(value)
     if value is None or [t.size() for t in old] != [t.size() for t in new]:
@@ -255,12 +242,3 @@ def _recompute(
     if [geometry(t) for t in old] != [geometry(t) for t in new]:
         changed[node] = value
     return True
-
-
-def _reads_elements_alone(node: Node, facts: OperatorInfo | None) -> bool:
-    """Whether what a call does depends on elements, and not on strides."""
-    if facts is None:
-        return is_item(node)
-    if facts.writes and node.target is not COPY:
-        return False
-    return not facts.draws and not facts.reads_layout

@@ -19,7 +19,7 @@ strides cannot be found in a schema: `reads_layout` is the one list of names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
@@ -28,17 +28,10 @@ from torch import Tag
 
 from ..torch_private.operators import find_builtin
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
-from ..use_def.values import AnyValue, Argument
+from ..use_def.values import AnyValue, Args, Argument, Kwargs
 
 Overload: TypeAlias = "OpOverload[..., AnyValue]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
-
-
-Args: TypeAlias = Sequence[Argument]
-"""What a call gives by position."""
-
-Kwargs: TypeAlias = Mapping[str, Argument]
-"""What a call gives by keyword."""
 
 
 class Parameter(NamedTuple):
@@ -62,16 +55,6 @@ class Parameter(NamedTuple):
             return args[self.place]
         given: Argument = kwargs.get(self.name, self.default)
         return given
-
-
-def _parameter(place: int, argument: torch.Argument) -> Parameter:
-    """The parameter that a schema declares at some place."""
-    return Parameter(
-        argument.name,
-        None if argument.kwarg_only else place,
-        argument.default_value if argument.has_default_value() else ...,
-        str(argument.type),
-    )
 
 
 class OperatorInfo:
@@ -111,17 +94,19 @@ class OperatorInfo:
         namespace, _, base = self.name.partition("::")
         self.base: str = base
         self.is_torchs: bool = namespace in ("aten", "prims")
-        self.parameters: dict[str, Parameter] = {
-            argument.name: _parameter(place, argument)
-            for place, argument in enumerate(schema.arguments)
-        }
+        self.parameters: dict[str, Parameter] = {}
         self.views: list[Parameter] = []
         self.writes: list[Parameter] = []
-        for argument in schema.arguments:
+        for place, argument in enumerate(schema.arguments):
+            parameter = self.parameters[argument.name] = Parameter(
+                argument.name,
+                None if argument.kwarg_only else place,
+                argument.default_value if argument.has_default_value() else ...,
+                str(argument.type),
+            )
             if argument.alias_info is not None:
                 is_write = argument.alias_info.is_write
-                marked = self.writes if is_write else self.views
-                marked.append(self.parameters[argument.name])
+                (self.writes if is_write else self.views).append(parameter)
         first = [*self.parameters.values()][:1]
         self.views_first: bool = bool(first) and self.views == first
         self.draws: bool = Tag.nondeterministic_seeded in overload.tags
@@ -236,15 +221,11 @@ def facts_of_overloads(target: object) -> list[OperatorInfo] | None:
     if isinstance(target, OpOverload):
         return [_facts(target)]
     if not isinstance(target, OpOverloadPacket):
-        name = builtin_name(target)
+        name = find_builtin(target)
         if name is None:
             return None
         target = _packet(name)
     return _facts_in(target)
-
-
-builtin_name: Final = find_builtin
-"""`torch.add` → "aten::add"."""
 
 
 def _packet(name: str) -> object:

@@ -7,30 +7,24 @@ compiling begins at `forward`, whose code is new whenever the graph is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from types import CodeType
 from typing import Final
 
 from ..use_def.values import AnyValue
 from .names import find_or
 
-_HOME: Final = "torch._C._dynamo.eval_frame"
-_WITHOUT: Final = "torch.compile may run the old code of a recompiled module"
-
-_set_strategy: Final[Callable[[CodeType, AnyValue], None]] = find_or(
-    f"{_HOME}:set_code_exec_strategy",
-    lambda code, strategy: None,
-    without=_WITHOUT,
-)
-_Strategy: Final[AnyValue] = find_or(
-    f"{_HOME}:_FrameExecStrategy", None, without=_WITHOUT
-)
-_Action: Final[AnyValue] = find_or(
-    f"{_HOME}:_FrameAction", None, without=_WITHOUT
+_eval_frame: Final[AnyValue] = find_or(
+    "torch._C._dynamo.eval_frame",
+    None,
+    without="torch.compile may run the old code of a recompiled module",
 )
 
 
 def skip(code: CodeType) -> None:
     """Have torch.compile leave code alone, and not what it calls."""
-    if _Strategy and _Action:
-        _set_strategy(code, _Strategy(_Action.SKIP, _Action.DEFAULT))
+    with suppress(TypeError, KeyError):  # of a torch without these names
+        names: AnyValue = vars(_eval_frame)
+        action = names["_FrameAction"]
+        strategy = names["_FrameExecStrategy"](action.SKIP, action.DEFAULT)
+        names["set_code_exec_strategy"](code, strategy)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from ..use_def.values import AnyValue
-from .names import find, find_or
+from .names import find
 
 if TYPE_CHECKING:
     from torch.utils._python_dispatch import (
@@ -24,13 +24,6 @@ active_modes: Final[Callable[[], list[AnyValue]]] = find(
     needed_for="make_fx",
 )
 """The dispatch modes in force, the outermost first."""
-
-without_modes: Final[Callable[[], AbstractContextManager[AnyValue]]] = find_or(
-    "torch.utils._python_dispatch:_disable_current_modes",
-    nullcontext,
-    without="constants that are folded in a fake mode have no data",
-)
-"""A block in which the dispatch modes are not in force."""
 
 without_dispatch: Final[Callable[[], AbstractContextManager[AnyValue]]] = find(
     "torch._C:_DisableTorchDispatch",

@@ -73,15 +73,6 @@ python_dispatcher: Final[Callable[[], AbstractContextManager[AnyValue]]] = (
     )
 )
 
-preserving_versions: Final[
-    Callable[[tuple[torch.Tensor, ...]], AbstractContextManager[AnyValue]]
-] = find_or(
-    "torch.autograd:_unsafe_preserve_version_counter",
-    lambda tensors: nullcontext(),
-    without="what fx.trace tries counts as a write into buffers",
-)
-"""A block whose writes into tensors are not counted, as it undoes them."""
-
 is_contiguous: Final[Callable[..., bool]] = find_or(
     "torch._prims_common:is_contiguous_for_memory_format",
     torch.Tensor.is_contiguous,
@@ -93,8 +84,3 @@ is_contiguous: Final[Callable[..., bool]] = find_or(
 def is_fake(value: object) -> bool:
     """Whether it is a fake tensor."""
     return isinstance(value, FakeTensor)
-
-
-def mark_as_parameter(fake: FakeTensor) -> None:
-    """Let it be a parameter to who asks `isinstance(fake, nn.Parameter)`."""
-    fake._is_param = True  # noqa: SLF001

@@ -1,18 +1,29 @@
-"""Extra: what torch.nn's modules share under private names.
+"""Extra: what modules and functions of torch do besides computing a value.
 
-The public subclasses would be the next best, but a program may have derived a
-class from the private one.
+Of private classes of modules, the public subclasses would be the next best, but
+a program may have derived a class from the private one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Final
 
+import torch
 from torch import nn
 
 from ..use_def.values import AnyValue
 from .names import find, find_or
+
+if TYPE_CHECKING:
+    from torch._library.custom_ops import CustomOpDef as CustomOpDef
+else:
+    CustomOpDef = find(
+        "torch._library.custom_ops:CustomOpDef",
+        needed_for="the effects of what torch.library.custom_op defines",
+    )
 
 NormBase: Final[AnyValue] = find_or(
     "torch.nn.modules.batchnorm:_NormBase",
@@ -74,3 +85,77 @@ def beside_forward(module: nn.Module) -> list[str]:
 def has_backward_hook(module: nn.Module) -> bool:
     """Whether functions run when gradients go through a module."""
     return any(vars(module).get(name) for name in HOOKS[2:])
+
+
+# -- functions ---------------------------------------------------------------
+
+declared_effect: Final[Callable[[str], AnyValue]] = find_or(
+    "torch._library.simple_registry:singleton.find",
+    lambda full_name: None,
+    without="effects that libraries declare for their operators are unknown",
+)
+"""What is registered for an operator of a library, with `effect` from 2.10."""
+
+INFERENCE_MODE: Final[tuple[Callable[..., AnyValue], ...]] = tuple(
+    find_or(
+        f"torch.autograd.grad_mode:{name}",
+        torch.set_grad_enabled,
+        without="calls that enter or leave inference mode may be removed as "
+        "dead",
+    )
+    for name in ("_enter_inference_mode", "_exit_inference_mode")
+)
+"""What an exported graph switches inference mode with.  torch.fx registers
+both as having an effect, since 2.15."""
+
+NESTING_LEVELS: Final[tuple[ModuleType | SimpleNamespace, ...]] = tuple(
+    find_or(
+        module,
+        SimpleNamespace(),
+        without="calls that enter or leave a level of torch.func may be "
+        "removed as dead",
+    )
+    for module in (
+        "torch._functorch.predispatch",
+        "torch._C",
+        "torch._C._functorch",
+    )
+)
+"""Modules with functions that enter or leave a level of vmap, grad or jvp."""
+
+NN: Final[ModuleType | SimpleNamespace] = find_or(
+    "torch._C._nn",
+    SimpleNamespace(),
+    without="a saved graph may not call functions such as gelu",
+)
+"""The functions that torch.nn.functional has from C++."""
+
+switch_gradients: Final[Callable[[bool], None]] = find_or(
+    "torch._C:_set_grad_enabled",
+    torch.set_grad_enabled,
+    without="a saved graph may not switch gradients",
+)
+enter_autocast: Final[Callable[..., AnyValue]] = find(
+    "torch.amp.autocast_mode:_enter_autocast",
+    needed_for="saved graphs that switch autocast on",
+)
+exit_autocast: Final[Callable[..., AnyValue]] = find(
+    "torch.amp.autocast_mode:_exit_autocast",
+    needed_for="saved graphs that switch autocast off",
+)
+
+preserving_versions: Final[
+    Callable[[tuple[torch.Tensor, ...]], AbstractContextManager[AnyValue]]
+] = find_or(
+    "torch.autograd:_unsafe_preserve_version_counter",
+    lambda tensors: nullcontext(),
+    without="what fx.trace tries counts as a write into buffers",
+)
+"""A block whose writes into tensors are not counted, as it undoes them."""
+
+without_modes: Final[Callable[[], AbstractContextManager[AnyValue]]] = find_or(
+    "torch.utils._python_dispatch:_disable_current_modes",
+    nullcontext,
+    without="constants that are folded in a fake mode have no data",
+)
+"""A block in which the dispatch modes are not in force."""

@@ -7,15 +7,43 @@ If a torch lacks one of these, a trace records the same and warns of less, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 import torch.backends.cuda
 import torch.backends.mha
 
 from ..use_def.values import AnyValue
-from .names import find, find_or
-from .tracing import place
+from .names import OLDEST_TORCH, TORCH, find, find_or
+
+Place: TypeAlias = tuple[dict[str, AnyValue], list[str]]
+"""The globals of a module, and which of them to replace."""
+
+
+def place(
+    module: str, name: str, *, without: str, since: str = OLDEST_TORCH
+) -> Place:
+    """The globals of a module and a name in them, if torch has it."""
+    path = f"{module}:{name}"
+    found = find_or(path, None, without=without, since=since)
+    names = [] if found is None else [name]
+    return find_or(f"{module}:__dict__", {}, without=without), names
+
+
+FLAG: Final = place(
+    "torch.fx._symbolic_trace",
+    "_is_fx_tracing_flag" if TORCH < "2.14" else "_get_is_fx_tracing",
+    without="functions wrapped by torch.compile run on proxies",
+)
+"""What they ask: the flag, or the function that reads it."""
+
+SET_FLAG: Final = place(
+    "torch.fx._symbolic_trace",
+    "_set_is_fx_tracing",
+    since="2.15",
+    without="torch writes the flag itself",
+)
+"""With what torch says, since 2.15, that no trace runs."""
 
 GRADIENTS: Final = place(
     "torch._C",

@@ -13,23 +13,22 @@ import functools
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import count
-from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import nn
 
-from ..node import Node
 from ..proxy import Proxy, TracerBase
 from ..torch_private import pytree
 from ..torch_private.overloads import assert_
-from ..torch_private.tracing import compiled_from
 from ..use_def.annotations import annotations_of
 from ..use_def.contracts import PyTreeInfo
 from ..use_def.dead_code import has_side_effect
-from ..use_def.values import AnyValue, base_types
+from ..use_def.values import AnyValue, Args, Function, base_types
 
 if TYPE_CHECKING:
     from .tracer import TraceListener
@@ -68,37 +67,27 @@ class PHWithMeta(PHBase):
 ConcreteArgs = Mapping[str, AnyValue] | tuple[AnyValue, ...]
 
 
-class Parameters(NamedTuple):
-    """The parameters of a function, as Python itself binds them.
+def parameters_of(
+    function: Function,
+) -> tuple[list[str], str | None, str | None, bool, dict[str, AnyValue]]:
+    """The parameters of a plain Python function, as Python itself binds them.
 
     `inspect.signature` may say something else: what is in `__signature__`.
 
-    Attributes:
-        names: those that take one value, positional then keyword-only.
-        varargs: "*args", or None.
-        varkw: "**kwargs", or None.
-        has_keyword_only: whether some of `names` are keyword-only.
-        defaults: the default values of those that have one.
+    Returns:
+        The names of those that take one value, positional then keyword-only;
+        "*args" or None; "**kwargs" or None; whether some are keyword-only; the
+        default values of those that have one.
     """
-
-    names: list[str]
-    varargs: str | None
-    varkw: str | None
-    has_keyword_only: bool
-    defaults: dict[str, AnyValue]
-
-
-def parameters_of(function: Callable[..., AnyValue]) -> Parameters:
-    """The parameters of a plain Python function."""
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
     rest = iter(code.co_varnames[count:])
     has_args = code.co_flags & inspect.CO_VARARGS
     has_kwargs = code.co_flags & inspect.CO_VARKEYWORDS
-    last: tuple[AnyValue, ...] = function.__defaults__ or ()
+    last: Args = function.__defaults__ or ()
     first = code.co_argcount - len(last)
     defaults = dict(zip(code.co_varnames[first:], last, strict=False))
-    return Parameters(
+    return (
         list(code.co_varnames[:count]),
         f"*{next(rest)}" if has_args else None,
         f"**{next(rest)}" if has_kwargs else None,
@@ -145,51 +134,42 @@ def by_name(
     return concrete_args
 
 
+@dataclass
 class RootInputs:
     """Makes the placeholders of the function that is traced.
 
     A default goes into the placeholder as it is: lowered like an argument, a
     tensor would become a get_attr node, which no signature can read.
+
+    Attributes:
+        tracer: records the placeholders.
+        annotations: of the function's parameters, by name.
+        defaults: the same.
+        concrete: the parameters that are fixed or nested.
+        taken: the names of all parameters.
     """
 
-    def __init__(
-        self,
-        tracer: TracerBase,
-        function: Callable[..., AnyValue],
-        defaults: Mapping[str, AnyValue],
-        concrete: Mapping[str, AnyValue],
-        taken: Collection[str],
-    ) -> None:
-        """Prepare to make the placeholders.
-
-        Args:
-            tracer: records the placeholders.
-            function: the function, for annotations.
-            defaults: of its parameters, by name.
-            concrete: the parameters that are fixed or nested.
-            taken: the names of all parameters.
-        """
-        self._tracer = tracer
-        self._defaults = defaults
-        self._annotations = annotations_of(function)
-        self._concrete = concrete
-        self._taken = taken
+    tracer: TracerBase
+    annotations: Mapping[str, AnyValue]
+    defaults: Mapping[str, AnyValue]
+    concrete: Mapping[str, AnyValue]
+    taken: Collection[str]
 
     def __call__(self, name: str) -> AnyValue:
         """The value that stands for a parameter: a proxy, or a structure."""
-        if name in self._concrete:
-            return self._specialized(name, self._concrete[name])
-        return self._placeholder(name, name, self._annotations.get(name))
+        if name in self.concrete:
+            return self._specialized(name, self.concrete[name])
+        return self._placeholder(name, name, self.annotations.get(name))
 
     def _placeholder(
         self, target: str, name: str, note: AnyValue = None
     ) -> Proxy:
         """A placeholder with the default of a parameter, if it has one."""
-        proxy = self._tracer.create_proxy(
+        proxy = self.tracer.create_proxy(
             "placeholder", target, (), {}, type_expr=note
         )
-        if name in self._defaults:
-            proxy.node.args = (self._defaults[name],)
+        if name in self.defaults:
+            proxy.node.args = (self.defaults[name],)
         return proxy
 
     def _specialized(self, name: str, value: AnyValue) -> AnyValue:
@@ -200,11 +180,10 @@ class RootInputs:
 
         def leaf(x: AnyValue) -> AnyValue:
             names = (f"{name}_{number}" for number in numbers)
-            target = next(name for name in names if name not in self._taken)
+            target = next(name for name in names if name not in self.taken)
             proxy = self._placeholder(target, owner)
             if isinstance(x, PHBase):
-                mark(proxy.node, x)
-                return proxy
+                return mark(proxy, x)
             self._assert_equal(proxy, x, name)
             return x
 
@@ -217,11 +196,11 @@ class RootInputs:
             "another value"
         )
         if value is None:
-            self._tracer.create_proxy(
+            self.tracer.create_proxy(
                 "call_function", _assert_is_none, (proxy, message), {}
             )
         elif type(value) in base_types and not isinstance(value, torch.Tensor):
-            self._tracer.create_proxy(
+            self.tracer.create_proxy(
                 "call_function", assert_, (proxy == value, message), {}
             )
         else:
@@ -234,15 +213,15 @@ class RootInputs:
             )
 
 
-def mark(node: Node, placeholder: PHBase) -> None:
+def mark(proxy: Proxy, placeholder: AnyValue) -> Proxy:
     """Copy the attributes that the user set on a PH object to its node."""
-    if placeholder is PH:
-        return
-    for name in dir(placeholder):
+    node, is_plain = proxy.node, placeholder is PH
+    for name in dir(placeholder) if not is_plain else ():
         value = getattr(placeholder, name)
         dunder = name.startswith("__")
         if not dunder and not callable(value) and not hasattr(node, name):
             setattr(node, name, value)
+    return proxy
 
 
 @has_side_effect
@@ -279,9 +258,8 @@ def method_of(root: nn.Module, name: str) -> AnyValue:
         NotImplementedError: torch.compile has made the root; its class has no
             forward.
     """
-    inner = compiled_from(root)
-    if inner is not None:
-        kind = type(inner).__name__
+    if type(root).__name__ == "OptimizedModule":
+        kind = type(root._modules.get("_orig_mod")).__name__
         raise NotImplementedError(
             f"the root is what torch.compile has made of a {kind}, whose code "
             "cannot be traced: trace the module itself, root._orig_mod, and "
@@ -309,7 +287,7 @@ def not_a_function(root: object, function: object) -> str:
     return f"Expected FunctionType, got {type(function)}: {remedy}"
 
 
-def undecorated(function: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
+def undecorated(function: Function) -> Function:
     """The Python function inside decorators, whose parameters count.
 
     What decorates a builtin, or a class, has only its own.
@@ -320,11 +298,11 @@ def undecorated(function: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
 
 def root_call(
     tracer: TracerBase,
-    root_fn: Callable[..., AnyValue],
+    root_fn: Function,
     owner: nn.Module | None,
     concrete_args: ConcreteArgs | None,
     watch: TraceListener,
-) -> tuple[Callable[..., AnyValue], list[AnyValue]]:
+) -> tuple[Function, list[AnyValue]]:
     """What to call, and with which arguments: `create_args_for_root`.
 
     Args:
@@ -350,7 +328,8 @@ def root_call(
     concrete = by_name(concrete_args, free, known)
     unfixed = {k: defaults[k] for k in defaults if k not in concrete}
     watch.given(function, unfixed)
-    make = RootInputs(tracer, function, defaults, concrete, known)
+    notes = annotations_of(function)
+    make = RootInputs(tracer, notes, defaults, concrete, known)
     # A frame has *args at its end, a signature before what is keyword-only.
     split = function.__code__.co_argcount - len(args)
     order = [*free[:split], varargs, *free[split:], varkw]
@@ -383,25 +362,17 @@ def root_call(
     return flat, leaves
 
 
-def _flat_placeholders(
-    tracer: TracerBase, values: tuple[AnyValue, ...]
-) -> list[AnyValue]:
+def _flat_placeholders(tracer: TracerBase, values: Args) -> list[AnyValue]:
     """Placeholders input_0, input_1, … for a root that takes `*args`."""
     proxies = []
     for index, value in enumerate(values):
-        name = f"input_{index}"
-        proxy = tracer.create_proxy("placeholder", name, (), {})
-        if isinstance(value, PHBase):
-            mark(proxy.node, value)
-        proxies.append(proxy)
+        proxy = tracer.create_proxy("placeholder", f"input_{index}", (), {})
+        is_marked = isinstance(value, PHBase)
+        proxies.append(mark(proxy, value) if is_marked else proxy)
     return proxies
 
 
-def _taking_all(
-    root_fn: Callable[..., AnyValue],
-    function: Callable[..., AnyValue],
-    count: int,
-) -> Callable[..., AnyValue]:
+def _taking_all(root_fn: Function, function: Function, count: int) -> Function:
     """A variant of `root_fn` that takes all parameters by position.
 
     Python would put the one proxy of `*args` into a tuple, and the graph would
@@ -415,15 +386,28 @@ def _taking_all(
     Raises:
         RuntimeError: a decorator's wrapper cannot take `*args` as one value.
     """
-    code = function.__code__
-    if _shape(root_fn.__code__) == _shape(code):
-        return _all_positional(root_fn, count)
+    code, of_root = function.__code__, root_fn.__code__
+    shape, ours = (
+        (c.co_argcount, c.co_kwonlyargcount, c.co_flags & _VAR_FLAGS)
+        for c in (code, of_root)
+    )
+    if shape == ours:
+        # The same code with other flags: without the bit for `*args`, that
+        # variable is an ordinary parameter.
+        positional = of_root.replace(
+            co_argcount=count,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=0,
+            co_flags=of_root.co_flags & ~_VAR_FLAGS,
+        )
+        rest = root_fn.__name__, root_fn.__defaults__, root_fn.__closure__
+        return FunctionType(positional, root_fn.__globals__, *rest)
     names = code.co_varnames[code.co_argcount : count]
     if code.co_flags & _VAR_FLAGS:
         raise RuntimeError(
             f"{function.__qualname__} takes *args or **kwargs and is "
-            f"decorated by {root_fn.__code__.co_qualname}, which has other "
-            "parameters: such a root cannot be traced. Give it parameters "
+            f"decorated by {of_root.co_qualname}, which has other "
+            "parameters: such a root cannot be traced\n  Give it parameters "
             "with names, or trace it undecorated"
         )
 
@@ -433,34 +417,3 @@ def _taking_all(
         return root_fn(*args[: code.co_argcount], **by_keyword)
 
     return call
-
-
-def _shape(code: CodeType) -> tuple[int, int, int]:
-    """How many parameters there are of each kind."""
-    rest = code.co_flags & _VAR_FLAGS
-    return code.co_argcount, code.co_kwonlyargcount, rest
-
-
-def _all_positional(
-    function: Callable[..., AnyValue], count: int
-) -> Callable[..., AnyValue]:
-    """A function whose `*args` and the like are `count` plain parameters.
-
-    Then one proxy can be passed for `*args`, and stands for all of them.
-
-    It has the same code with other flags: without the bit for `*args`, that
-    variable is an ordinary parameter.
-    """
-    code = function.__code__
-    return FunctionType(
-        code.replace(
-            co_argcount=count,
-            co_posonlyargcount=0,
-            co_kwonlyargcount=0,
-            co_flags=code.co_flags & ~_VAR_FLAGS,
-        ),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args, Kwargs
 from .patching import TRACES
 
 F = TypeVar("F", bound=Callable[..., AnyValue])
@@ -189,10 +189,7 @@ def find_proxy(*values: AnyValue) -> Proxy | None:
 
 
 def record_leaf(
-    proxy: Proxy,
-    function: Callable[..., AnyValue],
-    args: tuple[AnyValue, ...],
-    kwargs: dict[str, AnyValue],
+    proxy: Proxy, function: Callable[..., AnyValue], args: Args, kwargs: Kwargs
 ) -> Proxy:
     """Record a call of a leaf function.
 

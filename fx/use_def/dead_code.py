@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from contextvars import ContextVar
-from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import torch
 
@@ -72,31 +72,6 @@ def is_registered(target: object) -> bool:
     return any(is_in(registry, target) for registry in registries)
 
 
-class DeadCodeRule(Protocol):
-    """What the graph asks when it looks for dead code.
-
-    A rule that cannot do what is asked for says so, because an error would show
-    in results, much later.
-    """
-
-    def is_impure(self, node: Node, impure_random: bool) -> bool:
-        """Whether removing a node is known to change what a program does."""
-        ...
-
-    def may_have_effect(self, node: Node) -> bool:
-        """Whether a node is not known to do nothing but compute its value."""
-        ...
-
-    def must_keep(
-        self, unknown: Unknown, effects: Rule | None
-    ) -> Callable[[Node], bool]:
-        """The predicate that says which unused nodes stay in a graph.
-
-        It is asked from the last node of the graph to the first.
-        """
-        ...
-
-
 _DRAWING: Final = frozenset(
     getattr(torch, name)
     for name in "bernoulli multinomial normal poisson rand rand_like randint "
@@ -106,7 +81,11 @@ _DRAWING: Final = frozenset(
 
 
 class TorchsRule:
-    """The rule of torch.fx, but for effects that libraries declare."""
+    """The rule of torch.fx, but for effects that libraries declare.
+
+    It is what the graph asks when it looks for dead code; another rule is a
+    subclass.
+    """
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether torch.fx keeps a node without users.
@@ -127,22 +106,12 @@ class TorchsRule:
         draws = impure_random and draws_numbers(called)
         return draws or schema_writes(called) or is_registered(called)
 
-    def may_have_effect(self, node: Node) -> bool:
-        """Whether torch.fx knows an effect of the node."""
-        return self.is_impure(node, impure_random=True)
-
     def must_keep(
         self, unknown: Unknown, effects: Rule | None
     ) -> Callable[[Node], bool]:
-        """The predicate that keeps what is impure.
+        """The predicate that says which unused nodes stay in a graph.
 
-        Raises:
-            RuntimeError: another rule is asked for.
+        It is asked from the last node of the graph to the first.  This one
+        keeps what is impure, whatever is asked for.
         """
-        if unknown != "drop" or effects == "sound":
-            raise RuntimeError(
-                f"unknown={unknown!r} and effects={effects!r} need the rule "
-                "of fx.effects, which is not there: import fx as a whole, or "
-                "leave both out"
-            )
         return lambda node: self.is_impure(node, impure_random=True)

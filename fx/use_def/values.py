@@ -5,6 +5,8 @@ This file imports nothing of fx, so that every other file can use the names.
 
 from __future__ import annotations
 
+from abc import ABCMeta
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, get_args
 
 import torch
@@ -18,6 +20,15 @@ Argument: TypeAlias = object
 dict with string keys, slice or dataclass of Arguments.  Any object can be a
 constant, so the alias promises nothing: narrow with `isinstance` or `match`,
 or ask `node.input_at(0)` for a Node."""
+
+Function: TypeAlias = Callable[..., AnyValue]
+"""What a program calls."""
+
+Args: TypeAlias = tuple[AnyValue, ...]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = dict[str, AnyValue]
+"""What a call gives by keyword."""
 
 BaseArgumentTypes: Final[object] = (
     str
@@ -50,7 +61,17 @@ def overrides_new(kind: AnyValue) -> bool:
     return kind.__new__ is not of_namedtuple.__new__
 
 
-class ProxyBase:
+class Open(ABCMeta):
+    """The class of Node, Graph and GraphModule, which `fx.as_torch` changes.
+
+    A program for torch.fx is told there that torch's are instances, too.  A
+    class below them may have `ABCMeta` as well.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+
+
+class ProxyBase(metaclass=Open):
     """Stands for a value while a program is recorded: stage 03's Proxy."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -428,21 +428,21 @@ MUTANTS: Final = (
         told="the answer is None, and create_arg goes on",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="Every call of a global with a proxy is recorded.",
         was="if id(function) in self._leaves:",
         becomes="if callable(function):",
         told="`double` is not a leaf of this trace",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="Proxies are positional arguments.",
         was="find_proxy(args, kwargs)",
         becomes="find_proxy(args)",
         told="The proxy is a keyword argument",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="Proxies are never inside containers.",
         was="find_proxy(args, kwargs)",
         becomes=(
@@ -452,7 +452,7 @@ MUTANTS: Final = (
         told="The proxy is an item of a list",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="A leaf is recorded like any function.",
         was="return record_leaf(proxy, function, args, kwargs)",
         becomes=(
@@ -462,27 +462,27 @@ MUTANTS: Final = (
         told="it notes `is_wrapped`",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="A leaf is always recorded.",
         was="            if proxy is not None:",
         becomes="            if proxy is None:\n"
-        '                return self.tracer.create_proxy("call_function", '
+        '                return self.create_proxy("call_function", '
         "function, args, kwargs)\n"
         "            else:",
         told="No proxy is among the arguments, so the function is just called",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="What is there is true.",
         was="            if proxy is not None:",
         becomes="            if proxy:",
         told="if you ask `if proxy` and not `is not None`",
     ),
     Mutant(
-        function="tracing.tracer.TraceRun.call_function",
+        function="tracing.tracer.Tracer._answer_function",
         misconception="All proxies that I meet are mine.",
         was="return record_leaf(proxy, function, args, kwargs)",
-        becomes="""leaf = self.tracer.create_proxy(
+        becomes="""leaf = self.create_proxy(
                     "call_function", function, args, kwargs
                 )
                 leaf.node.meta["is_wrapped"] = True
@@ -776,6 +776,13 @@ MUTANTS: Final = (
         was="if original is MISSING:",
         becomes="if original is MISSING or not original:",
         told="and not if it is false",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="each call is a module of its own",
+        was="self.is_leaf_module(m, path)",
+        becomes="self.is_leaf_module(m, call)",
+        told="is the name of the call",
     ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from fx.proxy import Proxy, TraceError
-from fx.tracing.tracer import Tracer, TraceRun
+from fx.tracing.tracer import Tracer
 from fx.tracing.wrapping import wrap
 from fx.use_def.values import AnyValue
 from stages.checking import check, same, same_graph, uses_intact, working
 
-EXERCISE = "tracing.tracer.TraceRun.call_function"
+EXERCISE = "tracing.tracer.Tracer._answer_function"
 PATCH = "tracing.patching.Patches.patch"
 
 wrap("len")
@@ -38,19 +38,19 @@ def clip_plainly(value: int, high: int = 1) -> int:
     return min(high, value)
 
 
-def begin(*leaves: Callable[..., AnyValue]) -> tuple[TraceRun, Proxy]:
-    """A run that has these leaf functions, and an input of its trace."""
+def begin(*leaves: Callable[..., AnyValue]) -> tuple[Tracer, Proxy]:
+    """A trace that has these leaf functions, and an input of its trace."""
     tracer = Tracer(autowrap_functions=leaves)
     tracer._start(double)
     x = tracer.create_proxy("placeholder", "x", (), {})
-    return TraceRun(tracer), x
+    return tracer, x
 
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_leaf_that_meets_a_proxy_is_recorded() -> None:
-    run, x = begin(clip)
+    trace, x = begin(clip)
     try:
-        result = run.call_function(clip, (x, 0), {"high": 2})
+        result = trace._answer_function(clip, (x, 0), {"high": 2})
     except TraceError as error:
         check(
             "truth value" not in str(error),
@@ -80,9 +80,9 @@ def test_a_leaf_that_meets_a_proxy_is_recorded() -> None:
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_leaf_without_a_proxy_just_runs() -> None:
-    run, x = begin(clip)
+    trace, x = begin(clip)
     same(
-        run.call_function(clip, (5, 0), {"high": 3}),
+        trace._answer_function(clip, (5, 0), {"high": 3}),
         3,
         "No proxy is among the arguments, so the function is just called.",
     )
@@ -102,10 +102,10 @@ def test_a_proxy_may_be_anywhere_among_the_arguments() -> None:
         ("not the first argument", lambda x: ((1, x), {})),
     ]
     for where, arguments in cases:
-        run, x = begin(clip)
+        trace, x = begin(clip)
         args, kwargs = arguments(x)
         with suppress(TypeError, ValueError):  # clip ran on a proxy
-            run.call_function(clip, args, kwargs)
+            trace._answer_function(clip, args, kwargs)
         check(
             len(x.node.graph.nodes) == 2
             and next(iter(reversed(x.node.graph.nodes))).target is clip,
@@ -116,8 +116,8 @@ def test_a_proxy_may_be_anywhere_among_the_arguments() -> None:
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_function_that_is_no_leaf_is_traced_through() -> None:
-    run, x = begin(clip)
-    run.call_function(double, (x,), {})
+    trace, x = begin(clip)
+    trace._answer_function(double, (x,), {})
     same_graph(
         x.node.graph,
         """
@@ -130,7 +130,7 @@ def test_a_function_that_is_no_leaf_is_traced_through() -> None:
         "one): it is called, and traced through.",
     )
     same(
-        run.call_function(clip_plainly, (5,), {"high": 3}),
+        trace._answer_function(clip_plainly, (5,), {"high": 3}),
         3,
         "A function that is not a leaf is called with all its arguments, those "
         "by keyword too.",
@@ -139,10 +139,10 @@ def test_a_function_that_is_no_leaf_is_traced_through() -> None:
 
 @pytest.mark.exercise(EXERCISE)
 def test_a_proxy_of_another_trace() -> None:
-    run, x = begin(clip)
+    trace, x = begin(clip)
     _, other = begin(clip)
     try:
-        run.call_function(clip, (other, 0), {})
+        trace._answer_function(clip, (other, 0), {})
     except RuntimeError as error:
         check(
             "another" not in str(error) and "belong" not in str(error),

@@ -21,12 +21,12 @@ from fx.passes.reinplace import (
     rule_2_later_uses,
 )
 from fx.reinplacing.aliasing import Storages, propagate
-from fx.reinplacing.simulation import Call, NotInPlace, Simulation
+from fx.reinplacing.simulation import NotInPlace, Simulation, Site
 from fx.use_def.values import AnyValue
 from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]
-Rule: TypeAlias = Callable[[Simulation, Call], object]
+Rule: TypeAlias = Callable[[Simulation, Site], object]
 
 IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 RULE_1A = "passes.reinplace.rule_1a_metadata"
@@ -414,7 +414,7 @@ def test_a_result_on_another_device() -> None:
 def of_another_base(base: str) -> Rule:
     """Rule 1a for calls whose "a" is a certain node."""
 
-    def ask(sim: Simulation, call: Call) -> None:
+    def ask(sim: Simulation, call: Site) -> None:
         node = {node.name: node for node in sim.nodes}[base]
         rule_1a_metadata(sim, call._replace(base=node))
 
@@ -874,7 +874,7 @@ def test_parts_that_are_apart() -> None:
 def redundant(function: Function, call: str, user: str) -> bool:
     """Whether a user is redundant if a call is done in place."""
 
-    def rule(sim: Simulation, one: Call) -> object:
+    def rule(sim: Simulation, one: Site) -> object:
         nodes = {node.name: node for node in sim.nodes}
         return is_redundant_scatter(sim, one, nodes[user])
 
@@ -1042,7 +1042,7 @@ def test_the_output_has_no_schema() -> None:
 # -- 2: last use -------------------------------------------------------------
 
 
-def free_to_the_end(sim: Simulation, call: Call) -> object:
+def free_to_the_end(sim: Simulation, call: Site) -> object:
     """Rule 2 for a call whose memory is free up to the end of the graph."""
     return rule_2_later_uses(sim, call, len(sim.nodes))
 
@@ -1129,7 +1129,7 @@ def test_a_scatter_and_another_use() -> None:
     )
 
 
-def free_until_copied(sim: Simulation, call: Call) -> object:
+def free_until_copied(sim: Simulation, call: Site) -> object:
     """Rule 2 for a call whose memory is free until the graph's copy_."""
     limit = len(sim.nodes)
     for place, node in enumerate(sim.nodes):

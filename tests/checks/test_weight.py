@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_716,
-    "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_429,
-    "lines of Python in docs": 11_870,
-    "words of the site": 75_663,
-    "files in fx": 212,
+    "lines of Python in fx": 41_880,
+    "lines of Python in stages": 29_671,
+    "lines of Python in tests": 81_088,
+    "lines of Python in docs": 12_656,
+    "words of the site": 75_867,
+    "files in fx": 214,
 }
 
 

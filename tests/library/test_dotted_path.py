@@ -16,10 +16,10 @@ import fx
 from fx.codegen.attributes import (
     add_submodule,
     assign,
-    copy_attribute,
     copy_attributes,
     delete_submodule,
 )
+from fx.compat.names import _copy_attr as copy_attribute
 from fx.use_def.dotted_path import MISSING, PathError, Step, exists, find, walk
 
 Anything: TypeAlias = Any

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fx
 from fx.compat.first_use import importer
 from tests.benchmarks import start
 from tests.process import printed
@@ -54,6 +55,10 @@ def test_a_module_that_cannot_be_imported_says_why(
         find("needy")
     with pytest.raises(AttributeError, match="has no attribute 'other'"):
         find("other")
+
+
+def test_completion_finds_them() -> None:
+    assert {"GuardError", "diff", "load", "show", "trace"} < {*dir(fx)}
 
 
 def test_a_method_is_imported_when_a_subclass_asks_for_it() -> None:

@@ -438,15 +438,15 @@ def test_nonzero_is_normalized() -> None:
 
 
 def test_what_cannot_be_normalized_can_be_an_error() -> None:
-    pair = ours._normalize_function_or_error(functional.relu, (1,))
+    name = "_normalize_function_or_error"
+    function = vars(ours)[name]
+    pair = function(functional.relu, (1,))
     assert pair == ((1,), {"inplace": False})
-    pair = ours._normalize_function_or_error(
-        torch.relu, (1,), normalize_to_only_use_kwargs=True
-    )
+    pair = function(torch.relu, (1,), normalize_to_only_use_kwargs=True)
     assert pair.kwargs == {"input": 1}
-    for library in (theirs, ours):
+    for each in (vars(theirs)[name], function):
         with pytest.raises(RuntimeError, match="Failed to normalize function"):
-            library._normalize_function_or_error(torch.sin, (1,), {"no": 2})
+            each(torch.sin, (1,), {"no": 2})
 
 
 MODULES: list[tuple[str, tuple[Anything, ...], dict[str, Anything]]] = [

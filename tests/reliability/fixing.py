@@ -202,7 +202,7 @@ PART = Part(
         Plant(CHANGES, "change.undo()", "pass", "proxies stay"),
         Plant(
             CHANGES,
-            "yield Change(where, value, partial(put, now, name, old))",
+            "yield StateChange(where, value, undo)",
             "pass",
             "a counter is fixed without a word",
         ),

@@ -245,8 +245,8 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "        except BaseException as error:\n            try:\n",
-            "        except Exception as error:\n            try:\n",
+            "        except BaseException as error:\n            for name in",
+            "        except Exception as error:\n            for name in",
             "constants of a broken trace stay",
         ),
         Plant(

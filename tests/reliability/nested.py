@@ -253,8 +253,8 @@ PART = Part(
         ),
         Plant(
             TREES,
-            "    return isinstance(tree, spec.context)\n",
-            "    return len(tree) == spec.num_children\n",
+            "isinstance(tree, spec.context)",
+            "len(tree) == spec.num_children",
             "the items of a named tuple are taken by their places",
         ),
         Plant(

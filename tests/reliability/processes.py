@@ -417,8 +417,8 @@ PART = Part(
         ),
         Plant(
             "fx/codegen/argument_text.py",
-            '", ".join(in_order(value, items))',
-            '", ".join(items)',
+            "', '.join(in_order(value, items))",
+            "', '.join(items)",
             "code has the items of a set in their order",
         ),
         Plant(

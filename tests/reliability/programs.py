@@ -332,9 +332,9 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/inputs.py",
-            "            proxy.node.args = (self._defaults[name],)\n",
-            "            make = self._tracer.create_arg\n"
-            "            proxy.node.args = (make(self._defaults[name]),)\n",
+            "            proxy.node.args = (self.defaults[name],)\n",
+            "            make = self.tracer.create_arg\n"
+            "            proxy.node.args = (make(self.defaults[name]),)\n",
             "a tensor that is a default is a node",
         ),
         Plant(

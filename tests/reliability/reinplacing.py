@@ -182,8 +182,8 @@ PART = Part(
         ),
         Plant(
             RECOMPUTING,
-            "_check_returned(sim, node, changed)\n            continue",
-            "continue",
+            "                if old != new:\n",
+            "                if False:\n",
             "what is returned may have other strides",
         ),
         Plant(

@@ -984,7 +984,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/extra/watching/watching.py",
-            "        self._captured.warn(self._root, self._changed)\n",
+            "        self._captured.warn(self._root, changed)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),

@@ -23,10 +23,10 @@ from ..node import Node
 from ..reinplacing.aliasing import arguments_of, geometry, tensors_in
 from ..reinplacing.simulation import (
     COPY,
-    Call,
     NotInPlace,
     ReinplaceReport,
     Simulation,
+    Site,
     Verdict,
     report_on,
 )
@@ -38,7 +38,7 @@ from ..reinplacing.strides import (
 )
 from ..rewriting.snapshot import Snapshot
 from ..schemas.facts import facts_of
-from ..use_def.values import AnyValue
+from ..use_def.values import AnyValue, Args
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 
@@ -121,7 +121,7 @@ def reinplace_report(
     return report_on(_simulate(gm, sample_args))
 
 
-def _simulate(gm: GraphModule, sample_args: tuple[AnyValue, ...]) -> Simulation:
+def _simulate(gm: GraphModule, sample_args: Args) -> Simulation:
     """Decide about every node in order; the graph stays as it is."""
     if not isinstance(gm, GraphModule):
         raise TypeError(
@@ -144,7 +144,7 @@ def _simulate(gm: GraphModule, sample_args: tuple[AnyValue, ...]) -> Simulation:
     return sim
 
 
-def _decide(sim: Simulation, call: Call) -> None:
+def _decide(sim: Simulation, call: Site) -> None:
     """Do a call in place, unless a rule raises `NotInPlace`."""
     rule_1a_metadata(sim, call)
     rule_1a_reach(sim, call)
@@ -160,7 +160,7 @@ def _decide(sim: Simulation, call: Call) -> None:
 # -- the rules, as `reinplace` numbers them ----------------------------------
 
 
-def rule_1a_metadata(sim: Simulation, call: Call) -> None:
+def rule_1a_metadata(sim: Simulation, call: Site) -> None:
     """Rule 1a: the result must fit where "a" is.
 
     Raises:
@@ -171,7 +171,7 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     raise NotImplementedError("stage 08: rule_1a_metadata")
 
 
-def rule_1a_reach(sim: Simulation, call: Call) -> None:
+def rule_1a_reach(sim: Simulation, call: Site) -> None:
     """Rule 1a: a scatter must not write outside of "a".
 
     Raises:
@@ -189,7 +189,7 @@ def rule_1a_reach(sim: Simulation, call: Call) -> None:
         raise NotInPlace("1a", f"{call.node} writes outside of {call.base}")
 
 
-def rule_1b_inputs(sim: Simulation, call: Call) -> int:
+def rule_1b_inputs(sim: Simulation, call: Site) -> int:
     """Rule 1b: no input may change, except one that is overwritten anyway.
 
     Returns:
@@ -202,7 +202,7 @@ def rule_1b_inputs(sim: Simulation, call: Call) -> int:
     raise NotImplementedError("stage 08: rule_1b_inputs")
 
 
-def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
+def _overwrites(sim: Simulation, user: Node, call: Site) -> bool:
     """Whether a later `copy_` writes every element that the call would."""
     into = user.args[0] if len(user.args) > 1 else None
     if user.target is not COPY or not isinstance(into, Node):
@@ -220,7 +220,7 @@ def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
     )
 
 
-def rule_1c_arguments(sim: Simulation, call: Call) -> None:
+def rule_1c_arguments(sim: Simulation, call: Site) -> None:
     """Rule 1c: no other argument may be in the memory that is written.
 
     Raises:
@@ -237,7 +237,7 @@ def _are_apart(sim: Simulation, one: AnyValue, other: torch.Tensor) -> bool:
     return sim.share_storage(one, other) and (end <= first or last <= start)
 
 
-def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
+def rule_2_later_uses(sim: Simulation, call: Site, limit: int) -> Node | None:
     """Rule 2: no later node may need the old value of "a".
 
     Args:
@@ -256,7 +256,7 @@ def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
     raise NotImplementedError("stage 08: rule_2_later_uses")
 
 
-def rule_2_returned(sim: Simulation, call: Call, scatter: Node) -> None:
+def rule_2_returned(sim: Simulation, call: Site, scatter: Node) -> None:
     """Rule 2: a result and its scatter must not both be returned.
 
     Raises:
@@ -268,7 +268,7 @@ def rule_2_returned(sim: Simulation, call: Call, scatter: Node) -> None:
         raise NotInPlace("2", f"{both} are returned, and would share memory")
 
 
-def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
+def is_redundant_scatter(sim: Simulation, call: Site, user: Node) -> bool:
     """Whether a scatter would put the result where it is already (2c).
 
     Args:
@@ -280,7 +280,7 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
 
 
 def _check_copy(
-    sim: Simulation, call: Call, scatter: Node | None, limit: int
+    sim: Simulation, call: Site, scatter: Node | None, limit: int
 ) -> None:
     """Rule 2: no node may need the result after `copy_` has overwritten it.
 

@@ -13,9 +13,9 @@ a trace replaces the functions behind them (`patching`) to see them too:
 Tensors among the arguments of an operation, which a node cannot hold, become
 get_attr nodes in `create_other_arg`.
 
-A `Tracer` decides what is recorded; users subclass it.  A `TraceRun`, one for
-each trace, patches what that has to see, and asks the tracer about each call.
-A `TraceListener` is told what happens, and records nothing.
+A `Tracer` is the trace that runs: replacements hand it each call they catch,
+and its methods, which users override, decide what is recorded.  A
+`TraceListener` is told what happens, and records nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import ClassVar, Final, TypeAlias
@@ -37,7 +38,14 @@ from ..node import Node
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..use_def.annotations import annotations_of
-from ..use_def.values import AnyValue, Argument, overrides_new
+from ..use_def.values import (
+    AnyValue,
+    Args,
+    Argument,
+    Function,
+    Kwargs,
+    overrides_new,
+)
 from .inputs import method_of, not_a_function, root_call, undecorated
 from .patching import TRACES
 from .state import STORED, State, path_among, refuse_proxies_in
@@ -61,9 +69,7 @@ class TraceListener:
         """A trace begins, whose root has in it what `state` says."""
 
     def given(
-        self,
-        function: Callable[..., AnyValue],
-        defaults: Mapping[str, AnyValue],
+        self, function: Function, defaults: Mapping[str, AnyValue]
     ) -> None:
         """A function is traced whose inputs have defaults, by name."""
 
@@ -79,23 +85,18 @@ class TraceListener:
     def fetched(self, node: Node, value: AnyValue) -> None:
         """The code has a value without a proxy, which `node` fetches."""
 
-    def finish(self) -> None:
-        """The code has run, or raised: what it left on the root may go."""
-
     def capture(self, state: State) -> None:
         """A capture begins to run what has this state."""
 
     def captured(self, *, undo: bool) -> None:
         """It has run: warn of what it has changed, or undo that."""
 
-    def end(self, output: Node) -> None:
-        """The graph is whole."""
+    def end(self) -> None:
+        """The code has run, and the graph is whole."""
 
     def failed(self, error: BaseException) -> None:
-        """The trace has ended with an error."""
+        """The trace ends with an error."""
 
-
-Function: TypeAlias = Callable[..., AnyValue]
 
 Root: TypeAlias = nn.Module | Function
 """What can be traced: a module, or a plain Python function."""
@@ -126,7 +127,7 @@ class Tracer(TracerBase):
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
-        autowrap_functions: tuple[Callable[..., AnyValue], ...] = (),
+        autowrap_functions: tuple[Function, ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
         """Make a tracer.
@@ -151,14 +152,22 @@ class Tracer(TracerBase):
         }
         self._autowrap_search = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
-        self.submodule_paths = None
         self.root_module_name: str = ""
         self.num_calls: dict[str, int] = {}
         self.tensor_attrs: dict[AnyValue, str] = {}
-        self._added: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what only a running trace knows."""
+        self._is_tracing = False
+        self.submodule_paths = None
         self._state: State | None = None
         self._watch = TraceListener()
+        self._added: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._proxies: dict[str, Proxy] = {}
+        self._visited: set[int] = set()
+        self._leaves = set(self._autowrap_function_ids)
 
     # -- the trace ---------------------------------------------------------
 
@@ -190,47 +199,35 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.trace
         """
-        function = self._start(root)
-        given = function, isinstance(root, nn.Module), concrete_args
-        try:
+        with self._recording(root) as function:
+            given = function, isinstance(root, nn.Module), concrete_args
             call, inputs = frames.run_traced(self.create_args_for_root, given)
-            run = TraceRun(self)
-            with TRACES.during(run):
-                run.patch(function)
+            with TRACES.during(self):
+                self._patch(function)
                 self._is_tracing = True
                 # The recording: the code runs, and proxies write down how.
                 result = frames.run_traced(call, inputs)
                 returned = self.create_arg(result)
-            output = self._add_output(call, returned)
-            watch = self._watch
-            self._finish()
-            watch.end(output)
+            is_flat = self.graph._pytree_info is None
+            notes = annotations_of(undecorated(call)) if is_flat else {}
+            kind, last = notes.get("return"), ("output", "output", (returned,))
+            frames.run_traced(self.create_node, (*last, {}, None, kind))
             return self.graph
+
+    @contextmanager
+    def _recording(self, root: Root) -> Iterator[FunctionType]:
+        """A block in which `root` is traced, and the function to run for it."""
+        function = self._start(root)
+        try:
+            yield function
+            self._watch.end()
+            self._forget()
         except BaseException as error:
-            try:
-                self._forget_constants()
-                self._watch.failed(error)
-            finally:
-                self._finish()
+            for name in self._added:
+                vars(self.root).pop(name, None)
+            self._watch.failed(error)
+            self._forget()
             raise
-
-    def _add_output(
-        self, call: Callable[..., AnyValue], returned: Argument
-    ) -> Node:
-        """Record the output node, with which the graph is whole."""
-        is_flat = self.graph._pytree_info is None
-        notes = annotations_of(undecorated(call)) if is_flat else {}
-        last: tuple[AnyValue, ...]
-        last = "output", "output", (returned,), {}, None, notes.get("return")
-        output: Node = frames.run_traced(self.create_node, last)
-        return output
-
-    def _finish(self) -> None:
-        """End the trace; once more, if an exception has broken in."""
-        self._is_tracing = False
-        self._watch.finish()
-        self.submodule_paths = self._state = None
-        self._watch = TraceListener()
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""
@@ -251,8 +248,7 @@ class Tracer(TracerBase):
         }
         self.module_stack.clear()
         self.num_calls.clear()
-        self._added.clear()
-        self._numbers.clear()
+        self._forget()
         state = self._state = State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
@@ -260,19 +256,12 @@ class Tracer(TracerBase):
         self._watch.begin(self, state)
         return function
 
-    def _forget_constants(self) -> None:
-        """Remove the constants that a failed trace stored on the root."""
-        for name in self._added:
-            if name in vars(self.root):
-                delattr(self.root, name)
-        self._added.clear()
-
     def create_args_for_root(
         self,
-        root_fn: Callable[..., AnyValue],
+        root_fn: Function,
         is_module: bool,
         concrete_args: dict[str, AnyValue] | tuple[AnyValue, ...] | None = None,
-    ) -> tuple[Callable[..., AnyValue], list[AnyValue]]:
+    ) -> tuple[Function, list[AnyValue]]:
         """Make a placeholder for each parameter of the root.
 
         Args:
@@ -325,11 +314,7 @@ class Tracer(TracerBase):
         raise NotImplementedError("stage 04: Tracer.path_of_module")
 
     def call_module(
-        self,
-        m: nn.Module,
-        forward: Callable[..., AnyValue],
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+        self, m: nn.Module, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Answer the call of a submodule while tracing.
 
@@ -351,19 +336,10 @@ class Tracer(TracerBase):
         raise NotImplementedError("stage 04: Tracer.call_module")
 
     def _call_leaf(
-        self,
-        path: str,
-        forward: Callable[..., AnyValue],
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+        self, path: str, forward: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Record the call of a leaf module, whose `forward` is not run."""
         return self.create_proxy("call_module", path, args, kwargs)
-
-    def _runs_by_forward(self) -> bool:
-        """Whether `call_module` is ours: a user's may call no `forward`."""
-        ours: bool = self.call_module == Tracer.call_module.__get__(self)
-        return ours
 
     def getattr(
         self,
@@ -500,56 +476,23 @@ class Tracer(TracerBase):
                 "wrap its nodes: Proxy(node)"
             )
 
-    def __deepcopy__(self, memo: dict[int, AnyValue]) -> Tracer:
-        """A copy that shares the Python modules, which cannot be copied."""
-        memo.update((id(module), module) for module in self._autowrap_search)
-        new = memo[id(self)] = object.__new__(type(self))
-        vars(new).update(copy.deepcopy(vars(self), memo))
-        return new
+    # -- the calls that replacements hand over -----------------------------
 
-
-# -- what a running trace does with the calls it sees ------------------------
-
-
-class TraceRun:
-    """One run of a tracer: what the replacements ask in its thread.
-
-    Attributes:
-        other_marks: called to mark leaf functions that `wrap` has not marked.
-            There are none by default; `import fx` puts a function here that
-            takes over those of `torch.fx.wrap`.
-    """
-
-    other_marks: ClassVar[tuple[Callable[[], None], ...]] = ()
-
-    def __init__(self, tracer: Tracer) -> None:
-        """Begin with no attribute read and no module visited.
-
-        Args:
-            tracer: decides what is recorded.
-        """
-        self.tracer = tracer
-        self.watch: TraceListener = tracer._watch  # noqa: SLF001
-        self._calls_forward = tracer._runs_by_forward()  # noqa: SLF001
-        self._proxies: dict[str, Proxy] = {}
-        self._visited: set[int] = set()
-        self._leaves = set(tracer._autowrap_function_ids)
-
-    def patch(self, function: FunctionType) -> None:
+    def _patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        self.watch.replace()
-        for mark in self.other_marks:
-            mark()
+        self._watch.replace()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)
-        for module in self.tracer._autowrap_search:
+        for module in self._autowrap_search:
             self._visit(vars(module))
-        modules = self.tracer.submodule_paths or ()
-        for kind in dict.fromkeys(map(type, modules)):
-            self._patch_own_call(kind)
+        for kind in dict.fromkeys(map(type, self.submodule_paths or ())):
+            # Python calls the method of the first base class that has one.
+            owner = next(c for c in kind.__mro__ if "__call__" in vars(c))
+            if owner is not nn.Module:
+                TRACES.patch(owner, ["__call__"], _own_call)
 
     def _patch_leaf(self, there: Globals, name: str, leaf: Function) -> None:
         """Replace a leaf function in one place."""
@@ -563,95 +506,76 @@ class TraceRun:
         self._visited.add(id(namespace))
         for name, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(namespace, name, leaf)
-        leaves = self.tracer._autowrap_function_ids
+        leaves = self._autowrap_function_ids
         members = namespace.copy()
         if not leaves.isdisjoint(map(id, members.values())):
             marked = [n for n, f in members.items() if id(f) in leaves]
             wanted = [name for name in marked if name[:1] != "_"]
             TRACES.patch(namespace, wanted, leaf_call)
-        self.watch.visit(namespace)
+        self._watch.visit(namespace)
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
-        self.watch.enter(module)
+        self._watch.enter(module)
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 
-    def _patch_own_call(self, kind: type[nn.Module]) -> None:
-        """Replace the `__call__` of a module class that has its own.
-
-        Python calls the method of the first base class that has one.
-        """
-        for base in kind.__mro__:
-            if "__call__" in vars(base):
-                if base is not nn.Module:
-                    TRACES.patch(base, ["__call__"], _own_call)
-                return
-
-    def call_module(
-        self,
-        original: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+    def _answer_call(
+        self, original: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
-        """Answer the call of a module: the tracer decides."""
+        """Answer the call of a module, as `call_module` decides."""
         module = args[0]
 
         def forward(*inputs: AnyValue, **options: AnyValue) -> AnyValue:
             self._visit_forward(module)
             return original(module, *inputs, **options)
 
-        if not self._calls_forward:
+        if self.call_module != Tracer.call_module.__get__(self):
+            # One of the user's may call no `forward`.
             self._visit_forward(module)
-        return self.tracer.call_module(module, forward, args[1:], kwargs)
+        return self.call_module(module, forward, args[1:], kwargs)
 
-    def call_overridden(
-        self,
-        original: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+    def _answer_own_call(
+        self, original: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Answer the call of a module whose class has its own `__call__`.
 
         A leaf is recorded whatever that method does; otherwise the method
         runs, and calls nn.Module's in its turn.
         """
-        path = self.tracer.path_of_module(args[0])
-        if self.tracer.is_leaf_module(args[0], path):
-            return self.call_module(original, args, kwargs)
+        path = self.path_of_module(args[0])
+        if self.is_leaf_module(args[0], path):
+            return self._answer_call(original, args, kwargs)
         return original(*args, **kwargs)
 
-    def read_attribute(
-        self,
-        original: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+    def _answer_read(
+        self, original: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Answer the read of a parameter, buffer or submodule."""
-        value = original(*args)
-        return self.tracer.getattr(args[1], value, self._proxies)
+        return self.getattr(args[1], original(*args), self._proxies)
 
-    def call_function(
-        self,
-        function: Function,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
+    def _answer_function(
+        self, function: Function, args: Args, kwargs: Kwargs
     ) -> AnyValue:
         """Answer the call of a global function.
 
         It is recorded if the function is a leaf of this trace and a proxy is
         among the arguments.
         """
-        raise NotImplementedError("stage 04: TraceRun.call_function")
+        raise NotImplementedError("stage 04: Tracer._answer_function")
+
+    def __deepcopy__(self, memo: dict[int, AnyValue]) -> Tracer:
+        """A copy that shares the Python modules, which cannot be copied."""
+        memo.update((id(module), module) for module in self._autowrap_search)
+        new = memo[id(self)] = object.__new__(type(self))
+        vars(new).update(copy.deepcopy(vars(self), memo))
+        return new
 
 
 def replacing(
-    handle: Callable[
-        [TraceRun, Function, tuple[AnyValue, ...], dict[str, AnyValue]],
-        AnyValue,
-    ],
+    handle: Callable[[Tracer, Function, Args, Kwargs], AnyValue],
 ) -> Callable[[Function], Function]:
-    """A maker of replacements that hand each call to the current TraceRun.
+    """A maker of replacements that hand each call to the current trace.
 
     Where none runs in the calling thread, the original is called.
     """
@@ -662,10 +586,10 @@ def replacing(
 
         @functools.wraps(original)
         def replacement(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-            run = TRACES.current
-            if not isinstance(run, TraceRun):
+            trace = TRACES.current
+            if not isinstance(trace, Tracer):
                 return original(*args, **kwargs)
-            return handle(run, original, args, kwargs)
+            return handle(trace, original, args, kwargs)
 
         vars(replacement)[ORIGINAL] = original
         return replacement
@@ -683,7 +607,7 @@ def replacing(
     return keep_or_make
 
 
-_module_call: Final = replacing(TraceRun.call_module)
-_own_call: Final = replacing(TraceRun.call_overridden)
-_module_getattr: Final = replacing(TraceRun.read_attribute)
-leaf_call: Final = replacing(TraceRun.call_function)
+_module_call: Final = replacing(Tracer._answer_call)  # noqa: SLF001
+_own_call: Final = replacing(Tracer._answer_own_call)  # noqa: SLF001
+_module_getattr: Final = replacing(Tracer._answer_read)  # noqa: SLF001
+leaf_call: Final = replacing(Tracer._answer_function)  # noqa: SLF001

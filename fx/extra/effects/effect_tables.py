@@ -31,8 +31,12 @@ from torch import nn
 from torch.autograd import forward_ad
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from ...torch_private.modules import DropoutNd, NormBase, SpectralNorm
-from ...torch_private.operators import NESTING_LEVELS
+from ...torch_private.modules import (
+    NESTING_LEVELS,
+    DropoutNd,
+    NormBase,
+    SpectralNorm,
+)
 from ...use_def.values import AnyValue
 
 CALLED_FOR_EFFECT: Final[tuple[Callable[..., AnyValue], ...]] = (

@@ -43,11 +43,12 @@ from torch import nn
 from ...node import Node
 from ...schemas.facts import OperatorInfo, facts_of_overloads
 from ...torch_private import pytree
-from ...torch_private.operators import INFERENCE_MODE
+from ...torch_private.modules import INFERENCE_MODE
 from ...use_def.contracts import CodeGenerator
 from ...use_def.dead_code import (
     RULE,
     Rule,
+    TorchsRule,
     Unknown,
     has_side_effect,
     is_in,
@@ -77,6 +78,8 @@ from .modules import (
 __all__ = [
     "RULE",
     "Effect",
+    "Rule",
+    "Unknown",
     "by_rule",
     "classify",
     "has_side_effect",
@@ -589,9 +592,22 @@ def _sound(unknown: Unknown) -> Callable[[Node], bool]:
     return keep
 
 
-def may_have_effect(node: Node) -> bool:
-    """Whether a node is not known to do nothing but compute its value."""
-    return classify(node).kind != "pure"
+class MemoryRule(TorchsRule):
+    """The rule of `must_keep`, for all graphs: see `use_def.dead_code`."""
+
+    def is_impure(self, node: Node, impure_random: bool) -> bool:
+        """Whether removing a node is known to change what a program does."""
+        return is_impure(node, impure_random)
+
+    def must_keep(
+        self, unknown: Unknown, effects: Rule | None
+    ) -> Callable[[Node], bool]:
+        """The predicate by which dead code elimination keeps unused nodes."""
+        return must_keep(unknown, effects)
+
+
+memory_rule: Final = MemoryRule()
+"""What `Graph._dead_code_rule` is in the library."""
 
 
 side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)

@@ -25,16 +25,15 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import torch
 
+from ...operator_schemas import python_signature
 from ...schemas.facts import (
-    Args,
-    Kwargs,
     OperatorInfo,
     Parameter,
     facts_of,
     facts_of_overloads,
 )
-from ...schemas.signatures import python_signature
-from ...torch_private.operators import CustomOpDef, declared_effect, has_kernel
+from ...torch_private.modules import CustomOpDef, declared_effect
+from ...torch_private.operators import has_kernel
 from ...torch_private.overloads import (
     HigherOrderOperator,
     OpOverload,
@@ -48,7 +47,7 @@ from ...use_def.text import (
     pretty_target,
     resolves_to,
 )
-from ...use_def.values import Argument
+from ...use_def.values import Args, Argument, Kwargs
 from . import effect_tables as tables
 
 

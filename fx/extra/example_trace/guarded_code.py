@@ -16,7 +16,7 @@ the program itself had run: the container of the call is refilled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -37,9 +37,9 @@ from .structures import (
     BackReference,
     Constant,
     Container,
-    Leaf,
     LeftOut,
     Part,
+    TensorLeaf,
     difference,
     in_words,
     walk,
@@ -50,7 +50,7 @@ NEST: Final = "_nested_outputs"
 """What generated code calls."""
 
 
-class Parameter(NamedTuple):
+class TracedParameter(NamedTuple):
     """A parameter of the function that was traced.
 
     Attributes:
@@ -70,7 +70,7 @@ class Parameter(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether a placeholder of the same name says all about it."""
-        is_tensor = isinstance(self.part, Leaf) and "*" not in self.name
+        is_tensor = isinstance(self.part, TensorLeaf) and "*" not in self.name
         is_tensor &= not self.keyword_only
         return is_tensor and type(self.default) in _PLAIN
 
@@ -87,13 +87,18 @@ class Inputs:
         parameters: of the function that was traced, without `self`.
         names: of the placeholders, in the order of the tensors; "" for one that
             was erased inside of something nested.
+        numbers: path → the type of a number that may vary.
     """
 
     def __init__(
-        self, parameters: Sequence[Parameter], names: Sequence[str]
+        self,
+        parameters: Sequence[TracedParameter],
+        names: Sequence[str],
+        numbers: Mapping[str, type],
     ) -> None:
         """Make it of what a trace saw."""
-        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        self.numbers: dict[str, type] = {**numbers}
+        self.parameters: tuple[TracedParameter, ...] = tuple(parameters)
         self.names: tuple[str, ...] = tuple(names)
 
     @property
@@ -122,7 +127,7 @@ class Inputs:
             GuardError: they are to be checked, and one is built otherwise
                 than the example's.
         """
-        apart = Apart()
+        apart = Apart(self.numbers)
         for parameter, value in zip(self.parameters, values, strict=True):
             was = parameter.part
             if isinstance(was, LeftOut) and value is parameter.default:
@@ -133,11 +138,13 @@ class Inputs:
                 self._refuse(parameter, part)
         return apart
 
-    def _refuse(self, parameter: Parameter, part: Part) -> None:
+    def _refuse(self, parameter: TracedParameter, part: Part) -> None:
         """Raise for an input that is built otherwise than the example's."""
         path, was, now = difference(parameter.part, part, parameter.variable)
+        kind = self.numbers.get(path)
+        before = f"a number, {kind.__name__}" if kind else in_words(was)
         raise GuardError(
-            f"{path} is not what the trace relied on: it was {in_words(was)}, "
+            f"{path} is not what the trace relied on: it was {before}, "
             f"and is {in_words(now)}\n  What is no tensor is fixed in the "
             "graph. Trace again with an example like this one"
         )
@@ -183,7 +190,9 @@ class Inputs:
         for parameter in self.parameters:
             part, is_rest = parameter.part, parameter.name[0] == "*"
             is_empty = is_rest and not getattr(part, "parts", ())
-            if is_empty or any(isinstance(each, Leaf) for each in walk(part)):
+            if is_empty or any(
+                isinstance(each, TensorLeaf) for each in walk(part)
+            ):
                 continue
             default = Constant(parameter.default)
             if not parameter.has_default or default != part:
@@ -199,15 +208,14 @@ class Inputs:
         A parameter that is this one tensor goes, too.
         """
         index = self.names.index(name)
-        kept = [p for p in self.parameters if p.part != Leaf(index)]
+        kept = [p for p in self.parameters if p.part != TensorLeaf(index)]
         names = [*self.names]
         if len(kept) == len(self.parameters):
             names[index] = ""
-            return Inputs(kept, names)
+            return Inputs(kept, names, self.numbers)
         del names[index]
-        return Inputs(
-            [p._replace(part=_before(p.part, index)) for p in kept], names
-        )
+        left = [p._replace(part=_before(p.part, index)) for p in kept]
+        return Inputs(left, names, self.numbers)
 
     def signature(self, more: Sequence[str]) -> list[str]:
         """The parameters as a definition has them.
@@ -257,7 +265,7 @@ class Outputs:
         self.part: Part = part
         self.refills: tuple[Container, ...] = tuple(refills)
         inside = (x for each in (part, *refills) for x in walk(each))
-        places = [each.index for each in inside if isinstance(each, Leaf)]
+        places = [each.index for each in inside if isinstance(each, TensorLeaf)]
         self.count: int = max(places, default=-1) + 1
 
     def __call__(
@@ -480,7 +488,7 @@ _PLAIN: Final = (type(None), bool, int, str)
 """Types of defaults that are written as they are."""
 
 
-def default_text(parameter: Parameter) -> str:
+def default_text(parameter: TracedParameter) -> str:
     """How the default of a parameter is written."""
     if type(parameter.default) in _PLAIN:
         return repr(parameter.default)
@@ -489,8 +497,8 @@ def default_text(parameter: Parameter) -> str:
 
 def _before(part: Part, gone: int) -> Part:
     """A part, when a leaf that it has not is no longer there."""
-    if isinstance(part, Leaf):
-        return Leaf(part.index - (part.index > gone))
+    if isinstance(part, TensorLeaf):
+        return TensorLeaf(part.index - (part.index > gone))
     if isinstance(part, Container):
         return replace(
             part, parts=tuple(_before(inner, gone) for inner in part.parts)

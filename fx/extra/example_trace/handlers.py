@@ -57,7 +57,7 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_private import pytree
 from ...torch_private.fake_tensors import FakeTensor
-from ...torch_private.operators import (
+from ...torch_private.modules import (
     INFERENCE_MODE,
     enter_autocast,
     exit_autocast,

@@ -9,7 +9,7 @@ of a tensor (sizes, dtype, device) is known from one example, and nothing has
 to be computed for that.  So the program runs on tensors without data, and what
 it asked has to be the same whenever the graph is called.
 
-The run is a `TraceRun`, so that it shares the replacements of
+The trace is the `Recorder`, a `Tracer`, so that it shares the replacements of
 `nn.Module.__call__` with symbolic traces of other threads. What the program
 assigns to its modules is put back in every case, since fake tensors must not
 stay in a user's model. Numbers of Python's `random` and of numpy would be
@@ -23,8 +23,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from types import FunctionType
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from torch import nn
@@ -33,7 +32,6 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import is_fake, python_dispatcher
 from ...torch_private.modules import has_backward_hook
 from ...torch_private.symbolic_sizes import (
@@ -43,42 +41,37 @@ from ...torch_private.symbolic_sizes import (
     settings,
 )
 from ...tracing.patching import TRACES
-from ...tracing.questions import FLAGS
-from ...tracing.tracer import (
-    Root,
-    TraceListener,
-    Tracer,
-    TraceRun,
-    _module_call,
-    _module_getattr,
-)
-from ...use_def.values import AnyValue
+from ...tracing.tracer import Root, Tracer, _module_call, _module_getattr
+from ...use_def.values import AnyValue, Args, Kwargs
 from ..watching.changes import changes
 from ..watching.fixed import FIXED_MODE
+from ..watching.flags import FLAGS
 from ..watching.watching import QUESTION, TRAINING, Watching
 from . import errors, handlers, trial
-from .calls import (
-    CallMode,
-    Leaf,
-    Leaves,
-    handing_to,
-    is_one_for_python,
-    places_of,
-)
+from .calls import CallMode, Leaf, Leaves, handing_to, places_of
+from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
-from .guards import Guards
+from .guards import Guard, Guards
 from .recorder import Recorder
 from .structures import (
     Apart,
     Constant,
     Container,
     Part,
+    TensorLeaf,
     check_results,
-    is_tensor,
     walk,
 )
-from .structures import Leaf as TensorLeaf
+
+if TYPE_CHECKING:
+
+    class Traced(GraphModule):
+        """A GraphModule, of whose guards a type checker knows the class."""
+
+        guards: ClassVar[Guards]
+else:
+    Traced = GraphModule
 
 
 def trace(
@@ -90,7 +83,7 @@ def trace(
     tracer: Tracer | None = None,
     check: bool = True,
     **kwargs: AnyValue,
-) -> GraphModule:
+) -> Traced:
     """Trace a module or function by running it on an example.
 
     The program runs on tensors without data, and each call of torch is
@@ -103,7 +96,9 @@ def trace(
         *args: an example of its inputs; nested ones are taken apart.
         dynamic: which sizes of the inputs may vary: True or None for all,
             False for none; or, by the name of a parameter, what
-            `torch.export.export` takes as `dynamic_shapes`.
+            `torch.export.export` takes as `dynamic_shapes`. A size that is
+            named there must stay free. So must a number, an int or a float,
+            that is given True.
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
@@ -119,8 +114,9 @@ def trace(
 
     Raises:
         TraceError: the program decides by the values of tensors, or does what
-            no graph can, or keeps a tensor of the trace; or the graph gives
-            something else than the program. Says where, and the ways out.
+            no graph can, or keeps a tensor of the trace, or fixes a size that
+            must stay free; or the graph gives something else than the program.
+            Says where, and the ways out.
         TypeError: the example does not fit the root's parameters.
         What the program raises.  Nothing stays patched or changed.
 
@@ -133,7 +129,8 @@ def trace(
     try:
         return run.trace(args, kwargs, dynamic, check=check)
     except Exception:
-        if not run.recorder.questions.wrote_sizes:
+        questions, sizes = run.recorder.questions, run.recorder.sizes
+        if sizes.fixed or not questions.wrote_sizes:
             raise
     # The program decides by the text of a size: then that is fixed.
     run = ExampleRun(root, *chosen)
@@ -141,7 +138,7 @@ def trace(
     return run.trace(args, kwargs, dynamic, check=check)
 
 
-class ExampleRun(TraceRun):
+class ExampleRun:
     """A trace of a program on an example.
 
     Attributes:
@@ -158,7 +155,6 @@ class ExampleRun(TraceRun):
         """
         owner = root if isinstance(root, nn.Module) else nn.Module()
         self.recorder: Recorder = Recorder(owner, chosen, leaves)
-        super().__init__(self.recorder)
         self._root = root
         self._leaves_of_user = leaves
         self._held = self.recorder.held
@@ -166,9 +162,9 @@ class ExampleRun(TraceRun):
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
         watching.entered = self.recorder.entered
-        self.watch: TraceListener = watching
+        self.recorder._watch = watching  # noqa: SLF001
 
-    def patch(self, function: FunctionType | None = None) -> None:
+    def _patch(self) -> None:
         """Replace what the trace has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
@@ -188,42 +184,19 @@ class ExampleRun(TraceRun):
         handlers.patch()
         trial.patch()
 
-    def call_function(
-        self,
-        function: Callable[..., AnyValue],
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
-    ) -> AnyValue:
-        """Answer a builtin that asks what an object is."""
-        result = function(*args, **kwargs)
-        if function is isinstance:
-            value, kinds = args
-            asked = map(type, pytree.tree_leaves(kinds))
-            if is_tensor(value) and _LEGACY in asked:
-                value.type()  # which is a question
-            return result or is_one_for_python(value, kinds)
-        return result
-
-    def _visit_forward(self, module: nn.Module) -> None:
-        """Do nothing: a fake tensor answers all questions itself."""
-
     def trace(
-        self,
-        args: tuple[AnyValue, ...],
-        kwargs: dict[str, AnyValue],
-        dynamic: AnyValue,
-        *,
-        check: bool,
-    ) -> GraphModule:
+        self, args: Args, kwargs: Kwargs, dynamic: AnyValue, *, check: bool
+    ) -> Traced:
         """Make a module of what the program does, and try it."""
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
         if hooked and has_backward_hook(self.recorder.root):
             raise TraceError(errors.backward_hook(type(self._root).__name__))
         recorder, is_traced = self.recorder, False
-        example = Example(self._function(), args, kwargs)
+        example = Example(self._function(), args, kwargs, dynamic)
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
-            gm = self._recorded(example, dynamic)
+            gm = self._recorded(example)
+            read = [tensor for tensor, _ in recorder.known.read.values()]
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = [*tensors, *recorder.root.buffers()]
@@ -238,19 +211,19 @@ class ExampleRun(TraceRun):
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)
         if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
-            gm.guards.check(example.tensors)
+            gm.guards.check([*example.leaves, *read])
             if check:
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: AnyValue) -> GraphModule:
+    def _recorded(self, example: Example) -> Traced:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
-            example.give(recorder, dynamic)
-            recorder.check_first(guards, example.places)
-            with TRACES.during(self):
-                self.patch()
+            example.give(recorder)
+            recorder.known.check_first(guards, example.places)
+            with TRACES.during(recorder):
+                self._patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
                     result = frames.run_traced(self._run, (example,))
             recorder.has_ended = True
@@ -272,7 +245,7 @@ class ExampleRun(TraceRun):
         root = self.recorder.root
         owned = dict([*root.named_parameters(), *root.named_buffers()])
         attempt = trial.Trial(
-            example.arguments, example.tensors, written, owned, self._held
+            example.arguments, example.leaves, written, owned, self._held
         )
         found = attempt.difference(self._root, gm)
         if found and attempt.repeats(self._root):
@@ -305,7 +278,7 @@ class ExampleRun(TraceRun):
             devices = {
                 name: str(tensor.device)
                 for name, tensor in [
-                    *zip(example.names, example.tensors, strict=True),
+                    *example.named_tensors(),
                     *recorder.root.named_parameters(),
                     *recorder.root.named_buffers(),
                 ]
@@ -316,7 +289,7 @@ class ExampleRun(TraceRun):
 
     def _finish(
         self, example: Example, result: AnyValue, guards: Guards
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
         part = made.flatten(result, "the result")
@@ -328,6 +301,7 @@ class ExampleRun(TraceRun):
         ):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
+        check_free(recorder.sizes)
         recorder.sizes.check_unbacked()
         recorder.writes.check_constants()
         outputs = None
@@ -343,7 +317,11 @@ class ExampleRun(TraceRun):
             *recorder.questions.modes,
             *recorder.sizes.guards,
         ]
-        guards.note(example.names, noted)
+        read = [*recorder.known.checked()]
+        for index, (node, _, line) in enumerate(read):
+            noted.append(Guard(f"unchanged({node}, {index})", True, line))
+        guards.read = [tensor.detach().cpu().clone() for _, tensor, _ in read]
+        guards.note([*example.names, *(node for node, *_ in read)], noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         guards.unchecked += example.unchecked()
         inputs = example.inputs()
@@ -351,7 +329,7 @@ class ExampleRun(TraceRun):
             recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
-        return GraphModule(
+        return Traced(
             recorder.root, recorder.graph, name if is_module else "GraphModule"
         )
 
@@ -406,8 +384,5 @@ def _is_plain(part: Part) -> bool:
         return part.kind in (tuple, list) or (part.kind is dict and has_names)
     return isinstance(part, TensorLeaf)
 
-
-_LEGACY: Final[AnyValue] = type(torch.FloatTensor)
-"""The class of classes that know a dtype and a device."""
 
 _HELD: Final = (bool, int, float, str, type(None), torch.dtype, torch.device)

@@ -26,7 +26,13 @@ from torch import nn
 
 from ...graph import Graph
 from ...node import Node
-from ...operator_schemas import alike, may_convert, type_matches
+from ...operator_schemas import (
+    alike,
+    may_convert,
+    python_signature,
+    signature_of_operator,
+    type_matches,
+)
 from ...rewriting.patterns import (
     BY_OPCODE,
     Exact,
@@ -37,14 +43,8 @@ from ...rewriting.patterns import (
     same_tensor,
     side_by_side,
 )
-from ...schemas.facts import (
-    OperatorInfo,
-    builtin_name,
-    facts_of,
-    facts_of_overloads,
-)
-from ...schemas.signatures import python_signature, signature_of_operator
-from ...torch_private.operators import has_kernel
+from ...schemas.facts import OperatorInfo, facts_of, facts_of_overloads
+from ...torch_private.operators import find_builtin, has_kernel
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...use_def.text import resolves_to
 from ...use_def.values import AnyValue, Argument
@@ -446,7 +446,7 @@ def _name_in_torch(target: AnyValue) -> str:
     name = str(getattr(target, "__name__", ""))
     for path in (f"torch.{name}", f"torch.nn.functional.{name}"):
         if name and resolves_to(path, target):
-            return (builtin_name(target) or name).removeprefix("aten::")
+            return (find_builtin(target) or name).removeprefix("aten::")
     return ""
 
 

@@ -94,8 +94,7 @@ def written_between(
 
 def has_effect(node: Node) -> bool:
     """Whether a call may do more than compute its value."""
-    rule = node.graph._dead_code_rule  # noqa: SLF001
-    return node.op.startswith("call") and rule.may_have_effect(node)
+    return node.op.startswith("call") and classify(node).kind != "pure"
 
 
 def moves_across(search: Search, inside: Collection[Node]) -> str:
@@ -105,7 +104,7 @@ def moves_across(search: Search, inside: Collection[Node]) -> str:
     return written_between(inside, search.before)
 
 
-class Call(NamedTuple):
+class EffectfulCall(NamedTuple):
     """A call that may do more than compute its value.
 
     Attributes:
@@ -152,7 +151,7 @@ def respect(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
             )
 
 
-def _effects_of(template: Template, graph: Graph) -> list[Call]:
+def _effects_of(template: Template, graph: Graph) -> list[EffectfulCall]:
     """The calls of a replacement that are not known to be pure."""
     calls = []
     for node in template.body:
@@ -170,7 +169,7 @@ def _effects_of(template: Template, graph: Graph) -> list[Call]:
         else:
             effect = classify(node)
         if effect.kind != "pure":
-            calls.append(Call(node, effect, called))
+            calls.append(EffectfulCall(node, effect, called))
     return calls
 
 
@@ -186,12 +185,12 @@ def _moved(
     return written_between(rewrite.operations, before, writes=writes)
 
 
-def _impure(calls: Sequence[Call]) -> list[Call]:
+def _impure(calls: Sequence[EffectfulCall]) -> list[EffectfulCall]:
     """Those that are known to have an effect."""
     return [call for call in calls if call.effect.kind == "impure"]
 
 
-def _lost(rewrite: Rewrite, theirs: list[Call], memory: Traced) -> str:
+def _lost(rewrite: Rewrite, theirs: list[EffectfulCall], memory: Traced) -> str:
     """Why a rewrite would change what is written; "" if it would not.
 
     Args:
@@ -202,7 +201,7 @@ def _lost(rewrite: Rewrite, theirs: list[Call], memory: Traced) -> str:
     inside = rewrite.operations
     ours = _impure(
         [
-            Call(
+            EffectfulCall(
                 node,
                 classify(node),
                 owned(node) if node.op == "call_module" else node.target,
@@ -233,7 +232,7 @@ def _lost(rewrite: Rewrite, theirs: list[Call], memory: Traced) -> str:
     )
 
 
-def _added(writes: list[Call], twins: _Twins, memory: Traced) -> str:
+def _added(writes: list[EffectfulCall], twins: _Twins, memory: Traced) -> str:
     """Why a replacement must not write what the match does not write."""
     for call in writes:
         for value in twins.inputs_in(call):
@@ -260,7 +259,7 @@ class _Twins:
         )
         self.known: dict[tuple[Node, Node], bool] = {}
 
-    def alike(self, theirs: Call, ours: Call) -> bool:
+    def alike(self, theirs: EffectfulCall, ours: EffectfulCall) -> bool:
         """Whether two calls are known to have the same effect.
 
         Those that do no more than write have it if they write into the same
@@ -305,7 +304,7 @@ class _Twins:
             )
         )
 
-    def inputs_in(self, call: Call) -> list[AnyValue]:
+    def inputs_in(self, call: EffectfulCall) -> list[AnyValue]:
         """What a call of the replacement may write into, of its inputs."""
         template = self.template
         memory = Memory(

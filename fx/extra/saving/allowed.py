@@ -29,14 +29,14 @@ from torch.return_types import all_return_types
 
 from ...proxy import assert_fn
 from ...schemas.facts import facts_of_overloads
-from ...torch_private.operators import (
+from ...torch_private.modules import (
     INFERENCE_MODE,
     NN,
     enter_autocast,
     exit_autocast,
-    has_kernel,
     switch_gradients,
 )
+from ...torch_private.operators import has_kernel
 from ...torch_private.overloads import OpOverload, OpOverloadPacket, assert_
 from ...tracing.inputs import _assert_is_none, _assert_same
 from ...use_def.text import _type_repr, pretty_target

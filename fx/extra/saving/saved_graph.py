@@ -40,6 +40,10 @@ from .values import Codec, Weights
 
 _GETATTR: Final = "builtins.getattr"
 
+_FOUND_AGAIN: Final = ("val", "example_value")
+"""Notes that fx and torch make themselves, of fake tensors; a pass such as
+FakeTensorProp makes them again."""
+
 
 class LoadError(ValueError):
     """A file does not hold a graph module that can be loaded."""
@@ -87,6 +91,7 @@ def save(
         whole new graph.
 
     Warns which notes in `meta` are left out, because they are of no known type.
+    Fake tensors in `meta["val"]`, which a pass finds again, are left out, too.
 
     Cost: O(nodes + size of their arguments + tensors).  As nothing is written
     that could not be loaded, it takes the time of loading the text, too.
@@ -211,8 +216,7 @@ class _Writer:
         """The notes that have a form as data; the others are `lost`.
 
         A node that cannot be saved is an error, because without it the graph
-        would be another one.  Without a note, such as a fake tensor in
-        `meta["val"]`, it runs as before.
+        would be another one.  Without a note it runs as before.
         """
         notes: dict[str, AnyValue] = {}
         for key, value in meta.items():
@@ -221,7 +225,8 @@ class _Writer:
                     raise ValueError("its key is not a string")
                 notes[key] = self._notes.data(value)
             except (ValueError, RecursionError) as error:
-                self.lost.setdefault(str(key), f"{where}: {error}")
+                if key not in _FOUND_AGAIN:
+                    self.lost.setdefault(str(key), f"{where}: {error}")
         return {"meta": notes} if notes else {}
 
 

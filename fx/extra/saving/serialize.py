@@ -29,7 +29,7 @@ from typing import Final
 import torch
 from torch import nn
 
-from ...codegen.attributes import SPECS, bare, paths_in
+from ...codegen.attributes import SPECS, paths_in
 from ...codegen.names import is_attribute_name
 from ...codegen.source import CompiledForward
 from ...graph_module import GraphModule
@@ -39,6 +39,7 @@ from ...torch_private.modules import beside_forward
 from ...tracing.wrapping import original_of
 from ...use_def.contracts import PythonCode
 from ...use_def.values import AnyValue
+from .values import bare
 
 _GLOBALS: Final = "module.globals.pt"
 _BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"

@@ -27,7 +27,6 @@ import torch
 from torch import nn
 from torch.return_types import all_return_types
 
-from ...codegen.attributes import bare
 from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
 from ...use_def.text import _type_repr
@@ -254,3 +253,11 @@ def _named_tuple(kind: AnyValue, *items: AnyValue) -> AnyValue:
     if make is None or not issubclass(kind, tuple):
         raise TypeError(f"{_type_repr(kind)} is not a named tuple's class")
     return make(items)
+
+
+def bare(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, without the attributes that a user may have given it."""
+    grad = tensor.requires_grad
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(tensor.detach(), grad)
+    return tensor.detach().requires_grad_(grad)

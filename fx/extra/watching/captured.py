@@ -35,7 +35,7 @@ from ...recording import frames
 from ...tracing.state import STORED, State
 from ...use_def.values import AnyValue
 from ..captured_writes import Fetched, warn_of_writes
-from .changes import Change, warn_of_changes
+from .changes import StateChange, warn_of_changes
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
 """Exact types of the tensors that are watched for writes: lazy parameters
@@ -75,7 +75,7 @@ class Captured:
             self._before.append((str(node.target), value, version))
         self._nodes.append((node, frames.user_line()))
 
-    def warn(self, root: nn.Module, changed: Iterable[Change]) -> None:
+    def warn(self, root: nn.Module, changed: Iterable[StateChange]) -> None:
         """Warn of writes, when the trace has ended.
 
         Args:

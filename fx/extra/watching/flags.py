@@ -1,10 +1,8 @@
-"""Stage 04, module patching: whether a trace runs, for those who ask.
+"""Extra: what `torch.compile` has wrapped is told whether a trace runs.
 
-What `torch.compile` has wrapped asks torch.fx whether a trace runs, and may say
-that none does.
-
-That is said of the trace that runs, and a trace that begins inside is not
-meant.
+It asks torch.fx, may say that none does, and refuses to be traced.  Up to torch
+2.14 it reads a flag of the process, and since then it calls a function that
+reads one of the thread.
 """
 
 from __future__ import annotations
@@ -12,39 +10,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Final
 
-from ..torch_private.tracing import FLAG, SET_FLAG
-from ..use_def.values import AnyValue
-from .patching import TRACES
-
-_SAID: Final[ContextVar[tuple[object, bool] | None]] = ContextVar(
-    "fx is tracing", default=None
-)
-"""A trace, or None outside of traces, and the answer during that, if it is not
-the true one."""
-
-
-def is_fx_tracing() -> bool:
-    """Whether a symbolic trace runs in this thread or task.
-
-    torch.fx: _symbolic_trace.py, is_fx_tracing
-    """
-    trace, said = TRACES.current, _SAID.get()
-    return said[1] if said and said[0] is trace else trace is not None
-
-
-def set_is_fx_tracing(value: bool) -> None:
-    """Have `is_fx_tracing` give another answer while this trace runs.
-
-    Outside of a trace, it has that answer outside of traces.
-
-    torch.fx: _symbolic_trace.py, _set_is_fx_tracing
-    """
-    trace = TRACES.current
-    is_true = value == (trace is not None)
-    _SAID.set(None if is_true else (trace, value))
+from ..._symbolic_trace import is_fx_tracing, set_is_fx_tracing
+from ...torch_private.watching import FLAG, SET_FLAG
+from ...tracing.patching import TRACES
+from ...use_def.values import AnyValue
 
 
 @contextmanager
@@ -61,7 +32,7 @@ def is_fx_tracing_context(value: bool) -> Iterator[None]:
         set_is_fx_tracing(before)
 
 
-class _Flag:
+class Flag:
     """Whether a trace of fx runs here, or one of torch.fx.
 
     It is read as a flag or called as a function, as the torch that is
@@ -85,6 +56,9 @@ class _Flag:
         return is_fx_tracing() or (not TRACES.current and bool(self._theirs()))
 
 
+get_is_fx_tracing, is_fx_tracing_flag = Flag(bool), Flag(False)
+
+
 def _setter(theirs: Callable[[bool], None]) -> Callable[[bool], None]:
     """What replaces torch.fx's setter, which must not speak of our traces."""
 
@@ -95,8 +69,5 @@ def _setter(theirs: Callable[[bool], None]) -> Callable[[bool], None]:
     return set_flag
 
 
-make_flag: Final[Callable[[AnyValue], AnyValue]] = _Flag
-"""Makes what replaces torch.fx's flag."""
-
-FLAGS: Final = ((*FLAG, make_flag), (*SET_FLAG, _setter))
+FLAGS: Final = ((*FLAG, Flag), (*SET_FLAG, _setter))
 """What a trace replaces for those who ask torch.fx whether one runs."""

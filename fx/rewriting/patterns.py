@@ -17,6 +17,7 @@ import torch
 
 from ..graph import Graph
 from ..node import Node
+from ..schemas.facts import facts_of
 from ..torch_private.overloads import OpOverload
 from ..use_def.annotations import signature_of
 from ..use_def.arguments import parts
@@ -245,17 +246,9 @@ def _signs(tensor: torch.Tensor) -> torch.Tensor:
 
 def by_schema(node: Node) -> list[Argument]:
     """All arguments of a call of an OpOverload, defaults filled in."""
-    target: AnyValue = node.target
-    args, kwargs = node.args, node.kwargs
-    arguments: list[Argument] = []
-    for place, parameter in enumerate(target._schema.arguments):
-        if parameter.name in kwargs:
-            arguments.append(kwargs[parameter.name])
-        elif not parameter.kwarg_only and place < len(args):
-            arguments.append(args[place])
-        else:
-            arguments.append(parameter.default_value)
-    return arguments
+    facts = facts_of(node.target)
+    parameters = facts.parameters.values() if facts else ()
+    return [one.of(node.args, node.kwargs) for one in parameters]
 
 
 def by_signature(

@@ -10,7 +10,6 @@ calls.  `Candidates` are the nodes of a graph at which it is worth to begin.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
@@ -18,6 +17,7 @@ import torch
 
 from ..graph import Graph
 from ..node import Node
+from ..schemas.facts import facts_of
 from ..torch_private.overloads import OpOverload
 from ..use_def.annotations import signature_of
 from ..use_def.arguments import parts
@@ -246,17 +246,9 @@ def _signs(tensor: torch.Tensor) -> torch.Tensor:
 
 def by_schema(node: Node) -> list[Argument]:
     """All arguments of a call of an OpOverload, defaults filled in."""
-    target: AnyValue = node.target
-    args, kwargs = node.args, node.kwargs
-    arguments: list[Argument] = []
-    for place, parameter in enumerate(target._schema.arguments):
-        if parameter.name in kwargs:
-            arguments.append(kwargs[parameter.name])
-        elif not parameter.kwarg_only and place < len(args):
-            arguments.append(args[place])
-        else:
-            arguments.append(parameter.default_value)
-    return arguments
+    facts = facts_of(node.target)
+    parameters = facts.parameters.values() if facts else ()
+    return [one.of(node.args, node.kwargs) for one in parameters]
 
 
 def by_signature(
@@ -272,21 +264,14 @@ def by_signature(
     if not is_leaf:
         return None
     try:
-        signature = signature_of(target)
-        return _bound(signature, pattern), _bound(signature, node)
+        bind = signature_of(target).bind
+        sought = bind(*pattern.args, **pattern.kwargs)
+        found = bind(*node.args, **node.kwargs)
     except (TypeError, ValueError):  # it does not fit, or is written in C
         return None
-
-
-def _bound(signature: inspect.Signature, node: Node) -> list[Argument]:
-    """The arguments of a call in the order of the parameters.
-
-    Raises:
-        TypeError: the arguments do not fit the parameters.
-    """
-    bound = signature.bind(*node.args, **node.kwargs)
-    bound.apply_defaults()
-    return [*bound.arguments.values()]
+    sought.apply_defaults()
+    found.apply_defaults()
+    return [*sought.arguments.values()], [*found.arguments.values()]
 
 
 # -- one pattern --------------------------------------------------------------

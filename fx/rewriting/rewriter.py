@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from ..graph_module import GraphModule
 from ..linked_list.opcodes import Opcode, Target
@@ -31,9 +31,6 @@ from .rules import AnyRule, Worklist, rewrite_until_stable
 
 Function: TypeAlias = "Callable[[Node, Rewriter], object]"
 """Looks at a node, and edits the graph if it likes."""
-
-_FEW: Final = 8
-"""More users than this do not wait when their input has changed."""
 
 
 def rewrite(
@@ -87,8 +84,7 @@ class NodeRule(AnyRule):
                 error.add_note(f"raised by the rule {self} at node {node}")
                 raise
             for changed in rewriter.touched:
-                users = changed.users if len(changed.users) <= _FEW else ()
-                near = (changed, *changed.all_input_nodes, *users)
+                near = (changed, *changed.all_input_nodes)
                 worklist.waiting.update(dict.fromkeys(near))
             return rewriter.edited
 
@@ -103,7 +99,8 @@ class Rewriter:
             the graph without a verb, is undone too if something is raised.
         node: the node that the rule is called with.
         edited: whether there was an edit.
-        touched: nodes that will be looked at again, with those next to them.
+        touched: nodes that will be looked at again next, with their inputs;
+            all others once nothing else is to be done.
     """
 
     def __init__(self, worklist: Worklist, node: Node) -> None:

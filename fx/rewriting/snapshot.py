@@ -103,7 +103,13 @@ class Snapshot:
         for node in graph.nodes:
             if node not in self.fields:
                 node._erased = True
-        self._put_in_order()
+        # The list may be broken anywhere, so it is made anew, not repaired.
+        root = graph._root
+        Link.__init__(root)
+        for node in self.fields:
+            Link.__init__(node)
+            Link.prepend(root, node)
+        graph.nodes._len = len(self.fields)
         for node, fields in self.fields.items():
             for name, value in zip(_FIELDS, fields, strict=True):
                 setattr(node, name, value)
@@ -124,15 +130,3 @@ class Snapshot:
 
         `import fx` puts a method here that does, as it can be asked for.
         """
-
-    def _put_in_order(self) -> None:
-        """Link the nodes again in their old order.
-
-        The list may be broken anywhere, so it is made anew and not repaired.
-        """
-        root = self.graph._root
-        Link.__init__(root)
-        for node in self.fields:
-            Link.__init__(node)
-            Link.prepend(root, node)
-        self.graph.nodes._len = len(self.fields)

@@ -149,7 +149,7 @@ def interrupt_at(number: int, act: Callable[[], object]) -> bool:
         nonlocal left
         if not frame.f_code.co_filename.endswith(MINE):
             return None
-        if frame.f_code.co_name in ("restore", "_put_in_order", "__exit__"):
+        if frame.f_code.co_name in ("restore", "__exit__"):
             return None
         if event == "line":
             left -= 1

@@ -140,7 +140,18 @@ class SubgraphMatcher:
         torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
         """
         pattern = as_ours(pattern)
-        _check_pattern(pattern)
+        if len(pattern.nodes) == 0:
+            raise ValueError(
+                "SubgraphMatcher cannot be initialized with an empty pattern: "
+                "it needs at least an output"
+            )
+        for node in pattern.nodes:
+            if node.op != "output" and not node.users and not node.is_impure():
+                raise AssertionError(
+                    "SubgraphMatcher cannot be initialized with a pattern with "
+                    f"dead code: nothing uses {node}. Remove it, as "
+                    "pattern.eliminate_dead_code() does, or return it"
+                )
         check_options(options)
         self.pattern = pattern
         self.match_output = match_output
@@ -205,22 +216,6 @@ class SubgraphMatcher:
         (anchor,) = self.pattern_anchors
         search = Search(self, graph)
         return search.found() if search.match_from(anchor, node) else None
-
-
-def _check_pattern(pattern: Graph) -> None:
-    """Raise if nothing can be matched with a pattern."""
-    if len(pattern.nodes) == 0:
-        raise ValueError(
-            "SubgraphMatcher cannot be initialized with an empty pattern: "
-            "it needs at least an output"
-        )
-    for node in pattern.nodes:
-        if node.op != "output" and not node.users and not node.is_impure():
-            raise AssertionError(
-                "SubgraphMatcher cannot be initialized with a pattern with "
-                f"dead code: nothing uses {node}. Remove it, as "
-                "pattern.eliminate_dead_code() does, or return it"
-            )
 
 
 Comparison: TypeAlias = tuple[Argument, Argument]

@@ -6,7 +6,7 @@ This file imports nothing of fx, so that every other file can use the names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 import torch
 import torch.fx
@@ -28,6 +28,17 @@ Args: TypeAlias = tuple[AnyValue, ...]
 
 Kwargs: TypeAlias = dict[str, AnyValue]
 """What a call gives by keyword."""
+
+
+class ArgsKwargsPair(NamedTuple):
+    """The arguments of a call.
+
+    torch.fx: operator_schemas.py, ArgsKwargsPair
+    """
+
+    args: Args
+    kwargs: Kwargs
+
 
 BaseArgumentTypes: Final[object] = (
     str

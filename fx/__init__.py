@@ -93,9 +93,7 @@ from typing import TYPE_CHECKING
 
 from .compat import names as _names
 from .compat.first_use import importer as _importer
-from .compat.torch_graphs import from_torch, to_torch
 from .extra import registering as _extra
-from .extra.effects import effects
 
 if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
     from . import _compatibility as _compatibility_names
@@ -107,7 +105,10 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
         reinplace as _reinplace,
         shape_prop as _shape_prop,
     )
+    from .compat.torch_graphs import from_torch, to_torch
+    from .extra.effects import effects
     from .passes.graph_diff import diff
+    from .rewriting.rewriter import Rewriter, rewrite
     from .extra.example_trace.guarded_code import set_outputs
     from .extra.example_trace.guards import GuardError
     from .extra.example_trace.trace import trace
@@ -122,16 +123,27 @@ else:
     __getattr__ = _importer(
         __name__,
         {
-            "GuardError": "extra.example_trace.guards",
-            "LoadError": "extra.saving.saved_graph",
-            "diff": "passes.graph_diff",
-            "load": "extra.saving.saved_graph",
-            "save": "extra.saving.saved_graph",
-            "set_outputs": "extra.example_trace.guarded_code",
-            "show": "show.page",
-            "trace": "extra.example_trace.trace",
+            "GuardError": "extra.example_trace.guards.GuardError",
+            "LoadError": "extra.saving.saved_graph.LoadError",
+            "Rewriter": "rewriting.rewriter.Rewriter",
+            "diff": "passes.graph_diff.diff",
+            "effects": "extra.effects.effects",
+            "from_torch": "compat.torch_graphs.from_torch",
+            "load": "extra.saving.saved_graph.load",
+            "rewrite": "rewriting.rewriter.rewrite",
+            "save": "extra.saving.saved_graph.save",
+            "set_outputs": "extra.example_trace.guarded_code.set_outputs",
+            "show": "show.page.show",
+            "to_torch": "compat.torch_graphs.to_torch",
+            "trace": "extra.example_trace.trace.trace",
         },
     )
+
+
+def __dir__() -> list[str]:
+    """All names, also those that are imported on first use: for completion."""
+    return sorted({*globals(), *__all__})
+
 
 _names.set_all()
 _extra.register()
@@ -139,10 +151,12 @@ _extra.register()
 __all__ += [
     "GuardError",
     "LoadError",
+    "Rewriter",
     "diff",
     "effects",
     "from_torch",
     "load",
+    "rewrite",
     "save",
     "set_outputs",
     "show",

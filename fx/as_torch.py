@@ -28,6 +28,7 @@ from typing import Final
 import torch
 from torch import nn
 
+from .compat import readers
 from .compat.torch_graphs import from_torch
 from .extra.lending.renaming import HOLDER, RenamingLoader, compile_renamed
 from .recording import frames
@@ -165,26 +166,6 @@ def _around_module(method: AnyValue) -> AnyValue:
     return module
 
 
-def _around_graph(name: str, given: AnyValue) -> property:
-    """A property of ExportedProgram that is its graph.
-
-    The graph is not converted, since torch.export goes on to use it; so this
-    is said to the program.
-    """
-
-    def graph(self: AnyValue) -> AnyValue:
-        if _is_programs(sys._getframe(1)):
-            frames.warn(
-                f"ExportedProgram.{name} is of torch.fx also under "
-                "fx.as_torch: isinstance(…, torch.fx.Node) is False for its "
-                "nodes. ExportedProgram.module() is converted; fx.from_torch "
-                "converts a copy of this"
-            )
-        return given.fget(self)
-
-    return property(graph, given.fset, doc=given.__doc__)
-
-
 def _is_programs(frame: FrameType) -> bool:
     """Whether a frame is not of PyTorch."""
     return not _is_torchs(str(frame.f_globals.get("__name__")))
@@ -260,8 +241,7 @@ def install() -> None:
         _open_doors(loaded)
     program: AnyValue = torch.export.ExportedProgram
     program.module = _around_module(program.module)
-    for name in ("graph", "graph_module"):
-        setattr(program, name, _around_graph(name, getattr(program, name)))
+    readers.install()
     RULE.set("torch")
 
 

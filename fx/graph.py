@@ -37,7 +37,7 @@ from .use_def.contracts import (
 from .use_def.dead_code import Rule, TorchsRule, Unknown
 from .use_def.dotted_path import is_state
 from .use_def.text import table
-from .use_def.values import AnyValue, Argument
+from .use_def.values import AnyValue, Argument, Open
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
 
@@ -50,7 +50,7 @@ NO_DEFAULT: Final = inspect.Signature.empty
 # pyright: reportIncompatibleMethodOverride=false
 
 
-class Graph(OrderedGraph[Node]):
+class Graph(OrderedGraph[Node], metaclass=Open):
     """A function as data: nodes in order, each with its inputs and users.
 
         graph = Graph()

@@ -38,7 +38,7 @@ from .node import Node
 from .torch_private import compiling, pytree
 from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
-from .use_def.values import AnyValue
+from .use_def.values import AnyValue, Open
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -52,7 +52,7 @@ CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 _IMPL: Final = "GraphModuleImpl"
 
 
-class GraphModule(nn.Module):
+class GraphModule(nn.Module, metaclass=Open):
     """An `nn.Module` that does what a graph says.
 
         gm = GraphModule(root, graph)
@@ -456,7 +456,7 @@ class _WrappedCall:
         self._above = next(c for c in base.__mro__ if "__call__" in vars(c))
 
     def __call__(
-        self, obj: nn.Module, *args: AnyValue, **kwargs: AnyValue
+        self, obj: AnyValue, *args: AnyValue, **kwargs: AnyValue
     ) -> AnyValue:
         """Call `obj`."""
         try:
@@ -465,6 +465,12 @@ class _WrappedCall:
             compiled = vars(self).get("compiled")  # none without a graph
             if compiled and (message := where_it_failed(error, *compiled)):
                 print(message, file=sys.stderr)
+            edited = isinstance(error, AttributeError) and compiled
+            if edited and obj.code != obj.graph.python_code("self").src:
+                error.add_note(
+                    "The graph was edited since this code was made: call "
+                    "recompile() on the module after the last edit"
+                )
             raise
 
 

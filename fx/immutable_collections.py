@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from .torch_private import pytree
+from .use_def.values import Open
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -42,7 +43,7 @@ def _no_mutation(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(f"{kind!r} object does not support mutation. {_HELP}")
 
 
-class immutable_list(list[T]):
+class immutable_list(list[T], metaclass=Open):
     """A list whose methods refuse to change it, and so can be hashed.
 
     Raises:
@@ -75,7 +76,7 @@ class immutable_list(list[T]):
         return type(self), (tuple(self),)
 
 
-class immutable_dict(dict[K, V]):
+class immutable_dict(dict[K, V], metaclass=Open):
     """A dict whose methods refuse to change it, and so can be hashed.
 
     Raises:

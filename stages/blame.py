@@ -13,11 +13,11 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from stages.manifest import Exercise, Piece, pieces
+from stages.manifest import Piece, pieces
 from stages.running import Job, Result, run_all
 from stages.tree import Tree
 
-Group: TypeAlias = tuple[Piece | Exercise, ...]
+Group: TypeAlias = tuple[Piece, ...]
 """What is replaced at once: exercises, or single functions of them."""
 
 
@@ -62,7 +62,7 @@ def blame(tree: Tree, number: int, executor: ProcessPoolExecutor) -> Blame:
         return Blame({}, [], {}, elsewhere=False)
     known = dict.fromkeys(pieces().values())
     written = [one for one in known if tree.is_written(one)]
-    search = _Search(tree, number, failing, executor)
+    search = _Search(tree, number, failing, first.stuck, executor)
     if any(search.left([(*written,)])):
         return Blame(failing, [], {}, elsewhere=True)
     guilty = search.enough([(one,) for one in written])
@@ -82,6 +82,7 @@ class _Search(NamedTuple):
     tree: Tree
     number: int
     failing: dict[str, str]
+    stuck: list[str]
     executor: ProcessPoolExecutor
 
     def enough(self, groups: Sequence[Group]) -> list[Group]:
@@ -96,7 +97,7 @@ class _Search(NamedTuple):
     ) -> list[int]:
         """For each group, how many tests fail once it is replaced."""
         # Tests that do not end come last.
-        tests = sorted(self.failing, key=lambda x: "stopped" in self.failing[x])
+        tests = sorted(self.failing, key=self.stuck.__contains__)
         jobs = [
             Job(
                 self.tree._replace(
@@ -126,7 +127,7 @@ class _Search(NamedTuple):
     def _enough(self, group: Group, place: int) -> list[Group]:
         """The same with a function at one place, if all tests pass then."""
         before, after = group[:place], group[place + 1 :]
-        tried = [(*before, f, *after) for f in group[place].functions]
+        tried = [(*before, f.alone, *after) for f in group[place].functions]
         return self.enough(tried)
 
 

@@ -8,7 +8,6 @@ wrong version, where something must be.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import runpy
@@ -17,12 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from stages import functions
-from stages.checking import stub_of
-from stages.functions import State
-from stages.limits import Overtime, time_limit
-from stages.manifest import EXERCISES, REFERENCE, Stage, exercises
-from stages.mutant import Mutant
+from stages.checking import Overtime, stub_of, time_limit
+from stages.manifest import EXERCISES, REFERENCE, Mutant, Stage, exercises
 from stages.prove import mutants
 from stages.tree import Tree, install, reference_source, with_version
 
@@ -59,19 +54,6 @@ def wrong_source(stage: Stage) -> str:
     """The wrong version of the function, as source."""
     mutant = wrong_version(stage)
     return mutant.applied_to(reference_source(exercises()[mutant.function]))
-
-
-def is_answered(stage: Stage, answers: Path = ANSWERS) -> bool:
-    """Whether the learner has written an answer, right or wrong."""
-    path = answers / f"{stage.number:02d}.py"
-    if not path.is_file():
-        return False
-    try:
-        syntax = ast.parse(path.read_text(encoding="utf-8"))
-        found = functions.function(syntax, "answer")
-    except (LookupError, SyntaxError):
-        return True  # it is no longer as it was delivered
-    return functions.state(found) is State.WRITTEN
 
 
 def verdict(

@@ -19,18 +19,16 @@ import gc
 import importlib
 import re
 import sys
-import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
-from rich.console import Console
 
-from stages import functions, proof
+from stages import functions
+from stages.checking import Overtime, no_limit, time_limit
 from stages.functions import State
-from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -41,8 +39,8 @@ from stages.manifest import (
     pieces,
     stages,
 )
-from stages.moved import moved
 from stages.report import (
+    DONE,
     Verdicts,
     explain,
     header,
@@ -53,14 +51,18 @@ from stages.report import (
     where_reached,
 )
 from stages.tree import Broken, Tree, import_all, install, problems
-from stages.types_check import TypesCheck
-from stages.workspace import edited_reference, lay_out, note_checked
+from stages.workspace import (
+    edited_reference,
+    is_told,
+    lay_out,
+    moved,
+    note,
+    note_checked,
+    tell,
+)
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
-
-BEGAN: Final = time.perf_counter() - time.process_time()
-"""When this process began, as nearly as it can be told."""
 
 CAPSTONES: Final = HERE / "capstones"
 COURSE: Final = "course"
@@ -76,16 +78,12 @@ class Subject:
     Attributes:
         tree: what is imported as fx.
         verdicts: filled while the check runs.
-        types: whether types are checked too.
         seconds: how long one test may take before it is stopped.
     """
 
-    def __init__(
-        self, tree: Tree, *, types: bool = False, seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, tree: Tree, *, seconds: float = SECONDS) -> None:
         self.tree = tree
         self.verdicts = Verdicts()
-        self.types = types
         self.seconds = seconds
 
 
@@ -110,12 +108,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         metavar="SEED",
         help="check the capstone gradient with more operators, which the seed "
-        "chooses: python -m stages variant SEED lists them",
-    )
-    group.addoption(
-        "--no-types",
-        action="store_true",
-        help="leave out mypy at the end of a stage's check",
+        "chooses, and lists at its top",
     )
 
 
@@ -267,8 +260,7 @@ def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
             return plugin
     if config.getoption("--reference"):
         return Subject(Tree(REFERENCE, under_test=numbers))
-    types = not config.getoption("--no-types")
-    return Subject(Tree(EXERCISES / "fx", under_test=numbers), types=types)
+    return Subject(Tree(EXERCISES / "fx", under_test=numbers))
 
 
 def _prepare(subject: Subject) -> None:
@@ -314,11 +306,7 @@ class _Course:
         self._numbers = numbers
         self._verdicts = subject.verdicts
         self._seconds = subject.seconds
-        self._stuck = False
         self._left_out = False
-        self._types: TypesCheck | None = None
-        if subject.types and not config.getoption("collectonly"):
-            self._types = TypesCheck.started(self._tree, numbers)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -331,36 +319,19 @@ class _Course:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
-        """Add the checks for unwritten exercises (first) and types (last)."""
-        self._count_from_the_start()
+        """Add, before all others, the checks that exercises are written."""
         wanted = self._config.getoption("--exercise")
         if wanted:
             self._keep_only(str(wanted), items)
         named = {name for item in items for name in _exercises_of(item)}
         order = [one for one in exercises().values() if one.name in named]
         first: list[pytest.Item] = []
-        last: list[pytest.Item] = []
         if not self._tree.is_reference:
             first += [_Written.of(session, one, self._tree) for one in order]
-        if self._types is not None and items:
-            last.append(_Types.of(session, self._types))
-        items[:] = [*first, *items, *last]
+        items[:] = [*first, *items]
         # So that pytest counts them among those that it says it collected.
-        ours = pytest.CollectReport("stages", "passed", None, [*first, *last])
+        ours = pytest.CollectReport("stages", "passed", None, [*first])
         self._config.hook.pytest_collectreport(report=ours)
-
-    def _count_from_the_start(self) -> None:
-        """Let pytest tell the time since the process began.
-
-        By itself it counts from when torch has been imported.  In a check that
-        a program runs, the process may have begun long before.
-        """
-        plugins = self._config.pluginmanager
-        reporter = plugins.get_plugin("terminalreporter")
-        start = getattr(reporter, "_session_start", None)
-        given = any(isinstance(one, Subject) for one in plugins.get_plugins())
-        if start is not None and not given:
-            object.__setattr__(start, "perf_count", BEGAN)
 
     def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
         """Drop the tests of other exercises.
@@ -388,17 +359,11 @@ class _Course:
         no_limit()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(
-        self, item: pytest.Item
-    ) -> Generator[None, None, None]:
+    def pytest_runtest_call(self) -> Generator[None, None, None]:
         """Stop a test that does not end."""
-        if isinstance(item, _Types):
-            if self._verdicts.failed:
-                pytest.skip("types are checked once the tests pass")
-            yield
-            return
         # Once one test was stopped, the next may well loop in the same place.
-        with time_limit(self._seconds / 10 if self._stuck else self._seconds):
+        stuck = bool(self._verdicts.stuck)
+        with time_limit(self._seconds / 10 if stuck else self._seconds):
             yield
 
     @pytest.hookimpl(wrapper=True)
@@ -407,12 +372,11 @@ class _Course:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Replace pytest's account of a failure by an explanation."""
         report = yield
-        if isinstance(item, _Types) and report.skipped:
-            return report
         if call.excinfo is not None and not report.passed:
             report.outcome = "failed"  # also if the code skips its test
             error = call.excinfo.value
-            self._stuck = self._stuck or isinstance(error, Overtime)
+            if isinstance(error, Overtime):
+                self._note_stuck(item)
             stub = missing_stub(error)
             report.user_properties.append(("to write", stub or ""))
             if stub:
@@ -425,6 +389,12 @@ class _Course:
         if call.when == "call" or report.failed:
             self._verdicts.add(_exercises_of(item), item, report)
         return report
+
+    def _note_stuck(self, item: pytest.Item) -> None:
+        """Remember a test that did not end, and end the check at the second."""
+        self._verdicts.stuck.append(item.nodeid)
+        if len(self._verdicts.stuck) == 2:
+            item.session.shouldfail = "two tests did not end"
 
     def _note_waiting(
         self, item: pytest.Item, stub: str, error: BaseException
@@ -454,44 +424,12 @@ class _Course:
             return "failed", "✗", "FAILED"
         return None
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Prove the stages whose tests and types have passed."""
-        if self._types is None or session.exitstatus != pytest.ExitCode.OK:
-            return
-        if not is_whole(self._verdicts, self._numbers, self._whole()):
-            return
-        write = self._config.get_terminal_writer().line
-        write(
-            "\n\nAll tests pass. Now the tests of the library itself run on "
-            "your code:"
-        )
-        for number in self._numbers:
-            with self._to_the_terminal() as console:
-                say = write if console is None else console.print
-                found = proof.prove_stage(self._tree, number, say, console)
-            for line in proof.told(number, found) if found else ():
-                write(line)
-            if found:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
-                self._verdicts.refuted.append(number)
-                # So the last line does not say only how many have passed.
-                reporter = session.config.pluginmanager.getplugin(
-                    "terminalreporter"
-                )
-                reporter.stats.setdefault("stage not done", []).append(number)
-        self._verdicts.is_proved = not self._verdicts.refuted
-
-    @contextmanager
-    def _to_the_terminal(self) -> Iterator[Console | None]:
-        """A console for a bar, if a person looks at a terminal."""
-        capture = self._config.pluginmanager.getplugin("capturemanager")
-        if capture is None:
-            yield None
-            return
-        with capture.global_and_fixture_disabled():
-            console = Console()
-            yield console if console.is_terminal else None
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Remember the stages whose tests have passed."""
+        whole = is_whole(self._verdicts, self._numbers, self._whole())
+        if whole and not exitstatus and not self._tree.is_reference:
+            for number in self._numbers:
+                note(self._tree, number, "done")
 
     def _whole(self) -> bool:
         """Whether all tests of the stages named were to run."""
@@ -504,14 +442,33 @@ class _Course:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the state of each exercise, and what to do next."""
-        if self._types is not None:
-            self._types.stop()
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             terminalreporter.write_line("The check was interrupted.")
             return
         whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
+        for line in self._sights():
+            terminalreporter.write_line(line)
+
+    def _sights(self) -> Iterator[str]:
+        """What exercises that are right can do now, each told once."""
+        of = self._verdicts.of
+        if self._tree.is_reference or self._tree.borrowed:
+            return
+        for number in self._numbers:
+            for piece in stages()[number].pieces:
+                signs = {of(one.name) for one in piece.functions}
+                if signs != {DONE} or is_told(self._tree, piece.title):
+                    continue
+                # What it needs besides may still be a stub.
+                with suppress(Exception, Overtime), time_limit(self._seconds):
+                    see = importlib.import_module(f"stages.{number:02d}.see")
+                    lines = see.SEE[piece.title]().splitlines()
+                    yield ""
+                    yield f"see what {piece.title} can do now:"
+                    yield from (f"    {line}" for line in lines)
+                    tell(self._tree, piece.title)
 
 
 def _is_named(full: str, name: str) -> bool:
@@ -559,29 +516,6 @@ class _Written(pytest.Item):
         """Where the function is defined."""
         line = self.tree.function(self.one).lineno
         return self.tree.root / self.one.file, line - 1, self.name
-
-
-class _Types(pytest.Item):
-    """Checks, after the tests, that mypy accepts the learner's files."""
-
-    check: TypesCheck
-
-    @classmethod
-    def of(cls, session: pytest.Session, check: TypesCheck) -> _Types:
-        """Make the item."""
-        place = "exercises/fx::types"
-        item = cls.from_parent(session, name="types", nodeid=place)
-        assert isinstance(item, _Types)
-        item.check = check
-        return item
-
-    def runtest(self) -> None:
-        """Wait for mypy, and fail if it found errors."""
-        self.check.ask()
-
-    def reportinfo(self) -> tuple[Path, int, str]:
-        """Where types are checked."""
-        return EXERCISES, 0, "types"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -20,6 +20,7 @@ class State(Enum):
     UNWRITTEN = "to write"
     EMPTY = "empty"
     WRITTEN = "written"
+    BROKEN = "cannot be read"
 
 
 # --- finding ---------------------------------------------------------------

@@ -6,18 +6,13 @@ which the first check of a stage lays beside them.
 
 It also writes the checksums of fx/ to `stages/reference.sha256`, so that the
 check of a stage notices if a learner has edited fx/ by mistake.
-
-Both also name the line of `stages/NN/stage.toml`, and the entry of
-`stages/NN/mutants.py`, that names code which fx/ no longer has.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import hashlib
-import importlib
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -26,17 +21,7 @@ from pathlib import Path
 
 from stages import functions
 from stages.functions import State
-from stages.manifest import (
-    EXERCISES,
-    HERE,
-    REFERENCE,
-    ROOT,
-    Exercise,
-    exercises,
-    exercises_by_file,
-    stages,
-)
-from stages.mutant import Mutant
+from stages.manifest import EXERCISES, HERE, REFERENCE, ROOT, exercises_by_file
 
 SUMS = HERE / "reference.sha256"
 
@@ -48,8 +33,7 @@ def generated(reference: Path = REFERENCE) -> dict[str, str]:
     """The exercises' files: path below fx/ -> text.
 
     Raises:
-        ValueError, LookupError: an exercise names something that cannot be
-            stubbed.
+        ValueError: an exercise names something that cannot be stubbed.
     """
     wanted = exercises_by_file()
     files: dict[str, str] = {}
@@ -59,61 +43,14 @@ def generated(reference: Path = REFERENCE) -> dict[str, str]:
         if path.is_file() and "__pycache__" not in path.parts:
             name = path.relative_to(reference).as_posix()
             text = path.read_text(encoding="utf-8")
-            stubs = {one.qualname: one.stub for one in wanted.get(name, [])}
-            files[name] = functions.stubbed(text, stubs) if stubs else text
-    return files
-
-
-def lost_exercises(reference: Path = REFERENCE) -> Iterator[str]:
-    """A line for each exercise that cannot be stubbed: where to mend it."""
-    try:
-        found = [*exercises().values()]
-    except ValueError as error:  # it names a file that is not there
-        yield str(error).replace(f"{ROOT}/", "")
-        return
-    for one in found:
-        text = (reference / one.file).read_text(encoding="utf-8")
-        known = functions.functions(ast.parse(text))
-        try:
-            functions.stubbed(text, {one.qualname: one.stub})
-        except LookupError:
-            near = difflib.get_close_matches(one.qualname, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            times = len(known.get(one.qualname, []))
-            yield (
-                f"{_asked_at(one)}: fx/{one.file} has {times} functions named "
-                f"{one.qualname}, not one{hint}"
-            )
-        except ValueError as error:
-            yield f"{_asked_at(one)}: in fx/{one.file}, {error}"
-
-
-def _asked_at(exercise: Exercise) -> str:
-    """The line of stage.toml that asks for an exercise."""
-    path = HERE / f"{exercise.stage:02d}" / "stage.toml"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    asked = f'function = "{exercise.name}"'
-    number = lines.index(asked) + 1 if asked in lines else 1
-    return f"{path.relative_to(ROOT)}:{number}"
-
-
-def lost_mutants(reference: Path = REFERENCE) -> Iterator[str]:
-    """A line for each mutant that no longer fits the code of its exercise."""
-    for stage in stages().values():
-        module = importlib.import_module(f"stages.{stage.number:02d}.mutants")
-        mutants: tuple[Mutant, ...] = module.MUTANTS
-        for mutant in mutants:
+            ones = wanted.get(name, [])
+            stubs = {one.qualname: one.stub for one in ones}
             try:
-                one = exercises()[mutant.function]
-                text = (reference / one.file).read_text(encoding="utf-8")
-                mutant.applied_to(functions.source_of(text, one.qualname))
-            except KeyError:
-                problem = f"no exercise is named {mutant.function}"
-            except ValueError as error:
-                problem = str(error)
-            else:
-                continue
-            yield f"stages/{stage.number:02d}/mutants.py: {problem}"
+                files[name] = functions.stubbed(text, stubs) if stubs else text
+            except (LookupError, ValueError) as error:
+                where = f"stages/{ones[0].stage:02d}/stage.toml: fx/{name}"
+                raise ValueError(f"{where}: {error}") from None
+    return files
 
 
 def sums(reference: Path = REFERENCE) -> str:
@@ -210,8 +147,6 @@ def write(root: Path) -> None:
         put(root / name, files[name])
     for name in strange:
         (root / name).unlink()
-    # Nobody has begun here, so the next check remembers the stubs of today.
-    shutil.rmtree(root.parent / ".base", ignore_errors=True)
     SUMS.write_text(sums(), encoding="utf-8")
 
 
@@ -225,12 +160,11 @@ def main() -> int:
         "--check", action="store_true", help="write nothing, compare"
     )
     root = EXERCISES / "fx"
-    if lost := [*lost_exercises()]:
-        print(*lost, sep="\n")
+    try:
+        generated()
+    except ValueError as error:
+        print(str(error).replace(f"{ROOT}/", ""))
         return 1
-    lost = [*lost_mutants()]
-    for problem in lost:
-        print(problem)
     if parser.parse_args().check:
         wrong = [*stale(root)]
         if not SUMS.is_file() or SUMS.read_text("utf-8") != sums():
@@ -239,16 +173,16 @@ def main() -> int:
             print(f"not as generated: {name}")
         if wrong:
             print("python -m stages.generate writes them anew")
-        return bool(wrong or lost)
+        return bool(wrong)
     if mine := [*written(root)]:
         print(
             f"exercises/fx holds somebody's work ({', '.join(mine[:5])}): "
-            f"nothing was written. `python -m stages update` keeps it, "
-            f"`python -m stages reset all` puts it aside."
+            f"nothing was written. `python -m stages reset all` "
+            f"puts it aside."
         )
         return 1
     write(root)
-    return bool(lost)
+    return 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,12 @@ project's.  Each stage of each student is checked in a process and a copy of
 its own, so that a program that hangs, or ends its process, costs nobody else
 anything.
 
+The guard stops accidents.  It does not stop somebody who sets out to break out
+of Python: to grade people whom you do not trust, run this in a container.
+
+The runners of GitHub Classroom, GitLab and Jenkins read JUnit's XML: a suite is
+a student's stage, a case is an exercise.
+
 There are no threads here, because up to Python 3.12 two threads that parse at
 once may end in a SystemError.
 """
@@ -13,27 +19,39 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import csv
+import importlib
+import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import xml.etree.ElementTree as Xml
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
 from pathlib import Path
 from time import monotonic
+from types import CodeType, FrameType
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.progress import track
+from rich.table import Table
 
 from stages import functions
 from stages.generate import generated, put
-from stages.guard import Guard, limit
-from stages.manifest import ROOT, exercises, exercises_by_file, stages
-from stages.processes import process
+from stages.manifest import (
+    EXERCISES,
+    ROOT,
+    exercises,
+    exercises_by_file,
+    stages,
+)
 from stages.report import DONE, TO_WRITE
-from stages.running import Job, run
+from stages.running import Job, process, run
+from stages.seal import TESTS, seal
 from stages.tree import LOADER, Broken, Tree
 
 _HELD = "fx", "exercises", "docs", ".git", "stages/capstones"
@@ -85,6 +103,7 @@ def grade(
     *,
     seconds: int = 20,
     jobs: int = 0,
+    seals: bool = False,
 ) -> list[Row]:
     """What the students of some folders have right in some stages.
 
@@ -95,6 +114,8 @@ def grade(
         seconds: of processor time for a stage; one that waits is stopped after
             three times as long and a minute, as a machine may be busy.
         jobs: how many processes run at a time; 0 for one a processor.
+        seals: whether to seal each stage in which all is right, which takes
+            minutes, and runs without the guard.
     """
     rows: dict[str, Row] = {}
     waiting: list[tuple[Row, int, Files]] = []
@@ -106,6 +127,7 @@ def grade(
         problem = "" if texts else "there are no exercises in it"
         row = rows[name] = Row(name, dict.fromkeys(numbers, Mark({})), problem)
         waiting += [(row, number, texts) for number in numbers]
+    asked = [*waiting] if seals else []
     stubs, running = generated(), list[_Check]()
     bar = range(len(waiting))
     try:
@@ -123,7 +145,29 @@ def grade(
     finally:
         for check in running:
             check.end()
+    for row, number, texts in asked:
+        mark = row.marks[number]
+        if mark.told and not any(mark.told.values()) and not mark.notes:
+            note = _sealed(_files(stubs, texts, number), number, console)
+            row.marks[number] = mark._replace(notes=[note])
     return [*rows.values()]
+
+
+def _sealed(files: Files, number: int, console: Console) -> str:
+    """Seal a stage of a student, and say what came of it."""
+    with tempfile.TemporaryDirectory(prefix="seal-") as folder:
+        desk = Path(folder).resolve() / "exercises"
+        for file, text in files.items():
+            put(desk / "fx" / file, text)
+        shutil.copy(EXERCISES / "pyproject.toml", desk)
+        tree = Tree(desk / "fx", [number], borrowed=_others(number))
+        failure = seal(tree, number, TESTS, console)
+    return f"not sealed: {failure.what}" if failure else "sealed"
+
+
+def _others(number: int) -> list[str]:
+    """The exercises of all other stages."""
+    return [one.name for one in exercises().values() if one.stage != number]
 
 
 def _handed_in(folder: Path) -> Files:
@@ -208,8 +252,7 @@ def _check(desk: Path, number: int, seconds: int) -> None:
     os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", OMP_NUM_THREADS="1")
     for output in (0, 1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), output)
-    others = [one.name for one in exercises().values() if one.stage != number]
-    tree = Tree(desk / "exercises" / "fx", [number], borrowed=others)
+    tree = Tree(desk / "exercises" / "fx", [number], borrowed=_others(number))
     limit(seconds, memory=2048)
     noted: dict[str, None] = {}
     loads = LOADER.exec_module.__code__
@@ -221,9 +264,203 @@ def _check(desk: Path, number: int, seconds: int) -> None:
             sign = result.verdicts[piece.title]
             why = "to write" if sign == TO_WRITE else "not judged"
             why = result.told.get(piece.title, why)[:300]
+            signs = [result.verdicts[one.name] for one in piece.functions]
+            if 0 < (right := signs.count(DONE)) < len(signs):
+                why = f"{right} of {len(signs)} functions right: {why}"
             told[piece.title] = "" if sign == DONE else why
     except Broken as error:
         noted[f"{error}".partition("\n")[0]] = None
     found = json.dumps([told, [*noted][-3:]])
     (desk / "result").write_text(found, encoding="utf-8")
     os._exit(0)
+
+
+# --- what a process may do -------------------------------------------------
+
+_WRITES: Final = frozenset(
+    "os.chflags os.chmod os.chown os.link os.mkdir os.remove os.rename "
+    "os.rmdir os.symlink os.truncate os.utime shutil.move "
+    "shutil.rmtree".split()
+)
+"""Events about files that change; a text among the arguments is a path."""
+
+_TO_WRITE: Final = (
+    os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+)
+
+_STARTS: Final = frozenset(
+    "os.exec os.fork os.forkpty os.kill os.killpg os.posix_spawn os.spawn "
+    "os.system pty.spawn subprocess.Popen".split()
+)
+
+
+def limit(seconds: int, memory: int) -> None:
+    """Limit processor time, and the MiB beyond what is used, where one can."""
+    if sys.platform == "win32":
+        return
+    resource = importlib.import_module("resource")
+    # At the first a process is told to end, at the second killed.
+    limits = [
+        (resource.RLIMIT_CPU, seconds, seconds + 2),
+        (resource.RLIMIT_FSIZE, 2**26, 2**26),
+    ]
+    with contextlib.suppress(OSError):  # only Linux says what it has
+        text = Path("/proc/self/status").read_text(encoding="ascii")
+        used = int(text.partition("VmData:")[2].split()[0]) * 1024
+        limits.append((resource.RLIMIT_DATA, *[used + memory * 2**20] * 2))
+    for kind, soft, hard in limits:
+        with contextlib.suppress(ValueError):  # the system's is lower
+            resource.setrlimit(kind, (soft, hard))
+
+
+class Guard:
+    """Refuses, as an audit hook, what a student's code has no reason to do.
+
+    Args:
+        writable: the folder in which files may be written.
+        code: the folder of the student's code.
+        secret: folders that this code may not read, with the solutions.
+        loader: what imports the student's code, and may read the solutions.
+        tell: is told what was refused.
+    """
+
+    def __init__(
+        self,
+        writable: Path,
+        code: Path,
+        secret: Sequence[Path],
+        loader: CodeType,
+        tell: Callable[[str], object],
+    ) -> None:
+        self._writable = f"{writable.resolve()}/", "/dev/"
+        self._code = f"{code.resolve()}/"
+        self._secret = tuple(f"{path.resolve()}/" for path in secret)
+        self._loader = loader
+        self._tell = tell
+
+    def __call__(self, event: str, args: tuple[object, ...]) -> None:
+        """Refuse one event of Python, or let it be."""
+        if event == "open":
+            place = os.path.realpath(_text(args[0]) or os.devnull)
+            if isinstance(args[2], int) and args[2] & _TO_WRITE:
+                self._check(place, "write")
+            if place.startswith(self._secret) and self._is_students():
+                self._refuse("read the solutions")
+        elif event in _WRITES:
+            for path in filter(None, map(_text, args)):
+                folder, name = os.path.split(path)
+                inside = os.path.join(_open_folder(args[-1]), folder)
+                place = os.path.join(os.path.realpath(inside), name)
+                self._check(place, event.partition(".")[2])
+        elif event in _STARTS:
+            self._refuse("start a process")
+
+    def _check(self, place: str, verb: str) -> None:
+        """Refuse what is done to a file outside of the folder."""
+        if not f"{place}/".startswith(self._writable):
+            self._refuse(f"{verb} {place}")
+
+    def _is_students(self) -> bool:
+        """Whether a line of the student's code is being run."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_code is not self._loader:
+            if frame.f_code.co_filename.startswith(self._code):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _refuse(self, what: str) -> None:
+        """Tell, and raise a PermissionError."""
+        self._tell(f"it wanted to {what}")
+        raise PermissionError(f"not while it is graded: it wanted to {what}")
+
+
+def _text(path: object) -> str:
+    """A path as text; "" for what is not a path, as the number of a file."""
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    return ""
+
+
+def _open_folder(number: object) -> str:
+    """The path of an open folder, if it is one and the system knows."""
+    place = os.path.realpath(f"/proc/self/fd/{number}")
+    return place if isinstance(number, int) and os.path.isdir(place) else ""
+
+
+# --- what is written -------------------------------------------------------
+
+_NOT_IN_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]")
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the rows as a table, and what a person should know."""
+    numbers = [f"{number:02d}" for number in rows[0].marks]
+    table = Table("student", *numbers, "right", "notes", box=None)
+    for row in rows:
+        marks = row.marks.values()
+        counts = [f"{mark.right}/{len(mark.told)}" for mark in marks]
+        total = f"{row.right}/{sum(len(mark.told) for mark in marks)}"
+        table.add_row(row.student, *counts, total, "; ".join(row.notes)[:120])
+    console.print(table)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """A line for each student, with a column for each exercise: 1 or 0."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    heads = [
+        f"{number:02d} {name}"
+        for number, mark in rows[0].marks.items()
+        for name in mark.told
+    ]
+    lines.writerow(["student", *heads, "right", "of", "notes"])
+    for row in rows:
+        marks = row.marks.values()
+        points = [int(not why) for mark in marks for why in mark.told.values()]
+        ends = [row.right, len(points), "; ".join(row.notes)]
+        lines.writerow([row.student, *points, *ends])
+    return out.getvalue()
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """All that is known, as a list of students."""
+    found = [
+        {
+            "student": row.student,
+            "right": row.right,
+            "problem": row.problem,
+            "stages": {f"{n:02d}": m._asdict() for n, m in row.marks.items()},
+        }
+        for row in rows
+    ]
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_xml(rows: Sequence[Row]) -> str:
+    """JUnit's XML, with a case for each exercise."""
+    root = Xml.Element("testsuites", name="fx")
+    for row in rows:
+        for number, mark in row.marks.items():
+            title = _legal(f"{row.student}, stage {number:02d}")
+            of = str(len(mark.told))
+            counts = {"tests": of, "failures": str(int(of) - mark.right)}
+            suite = Xml.SubElement(root, "testsuite", counts, name=title)
+            for name, why in mark.told.items():
+                names = {"name": name, "classname": title}
+                case = Xml.SubElement(suite, "testcase", names)
+                if why:
+                    Xml.SubElement(case, "failure", message=_legal(why))
+            notes = "\n".join([row.problem, *mark.notes]).strip()
+            Xml.SubElement(suite, "system-err").text = _legal(notes)
+    Xml.indent(root)
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _legal(text: str) -> str:
+    """A text without characters that XML cannot have."""
+    return _NOT_IN_XML.sub("?", text)
+
+
+WRITERS: Final = {".csv": as_csv, ".json": as_json, ".xml": as_xml}
+"""The end of a file's name -> what writes it."""

@@ -1,15 +1,19 @@
 """The stages and their exercises, read from `stages/NN/stage.toml`.
 
 This is the only list of them: the generator, the check, the command line and
-the site all use it.
+the site all use it.  Which stage a file of fx/ is of, its own first line says.
 """
 
 from __future__ import annotations
 
+import ast
+import difflib
+import re
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -47,14 +51,10 @@ class Exercise(NamedTuple):
         return f"stage {self.stage:02d}: {self.qualname}"
 
     @property
-    def functions(self) -> tuple[Exercise, ...]:
-        """Itself, as a piece has several."""
-        return (self,)
-
-    @property
-    def title(self) -> str:
-        """What the learner knows it by."""
-        return self.qualname
+    def alone(self) -> Piece:
+        """The function as a piece."""
+        rest = self.stage, self.task, self.hints, self.anchor
+        return Piece(self.qualname, *rest, (self,))
 
 
 class Piece(NamedTuple):
@@ -104,7 +104,7 @@ class Stage(NamedTuple):
         core: the files with its main idea, below fx/, in reading order.
         exercises: the functions to write, in the order to write them.
         pieces: the same, where functions that belong together are one.
-        proof: what is run before the stage is done; see `stages/proof.py`.
+        seal: what else is run if one asks for it; see `stages/seal.py`.
         break_it: what to break once the stage is done.
         first: a question of the stage's page, to begin with.
         after: a script that one can run once the stage is done.
@@ -116,7 +116,7 @@ class Stage(NamedTuple):
     summary: str
     core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
-    proof: tuple[str, ...]
+    seal: tuple[str, ...]
     break_it: BreakIt = BreakIt("", "", "")
     pieces: tuple[Piece, ...] = ()
     first: str = ""
@@ -166,7 +166,7 @@ def pieces() -> dict[str, Piece]:
     }
 
 
-def find(name: str) -> Exercise | Piece:
+def find(name: str) -> Piece:
     """The piece or function of this name; its end is enough: `prepend`.
 
     Raises:
@@ -175,7 +175,7 @@ def find(name: str) -> Exercise | Piece:
     for piece in pieces().values():
         if piece.title.lower() == name.lower() and len(piece.functions) > 1:
             return piece
-    return find_function(name)
+    return find_function(name).alone
 
 
 def find_function(name: str) -> Exercise:
@@ -188,96 +188,75 @@ def find_function(name: str) -> Exercise:
     if name in known:
         return known[name]
     short = [one for one in known.values() if _ends(one.name, name)]
-    if not short:  # `make_room` is accepted for `_make_room`
-        short = [
-            one
-            for one in known.values()
-            if _ends(one.name.replace("._", "."), name.lstrip("_"))
-        ]
     if len(short) == 1:
         return short[0]
     if short:
         several = ", ".join(one.name for one in short)
         raise LookupError(f"{name!r} can mean {several}: give more of the name")
+    titles = [piece.title for piece in pieces().values()]
+    names = [one.qualname.rpartition(".")[2] for one in known.values()]
+    near = difflib.get_close_matches(name, dict.fromkeys([*titles, *names]))
+    maybe = f"did you mean {' or '.join(near)}? " if near else ""
     raise LookupError(
-        f"there is no exercise {name!r}; `pytest stages/01` lists the "
+        f"there is no exercise {name!r}; {maybe}`pytest stages/01` lists the "
         f"exercises of a stage"
     )
 
 
 def _ends(name: str, end: str) -> bool:
-    """Whether a dotted name ends in these components, ignoring case."""
-    return f".{name}".lower().endswith(f".{end}".lower())
+    """Whether a dotted name ends so, without regard to case and underscores.
+
+    `torch_function` is enough for `Proxy.__torch_function__`.
+    """
+    parts, ends = (
+        [part.strip("_") for part in text.lower().split(".")]
+        for text in (name, end)
+    )
+    return parts[-len(ends) :] == ends
+
+
+Table: TypeAlias = Any
+"""A table of a stage.toml."""
 
 
 def _read(folder: Path) -> Stage:
     """A stage from its folder."""
-    path = folder / "stage.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    number = int(folder.name)
-    found = [_exercise(row, number, path) for row in table["exercise"]]
-    title, summary = table["title"], table["summary"]
-    core, proof = tuple(table["core"]), tuple(table["proof"])
-    to_break = BreakIt(**table["break_it"])
-    joined = _pieces(found, table.get("piece", []), path)
+    path, number = folder / "stage.toml", int(folder.name)
+    table: Table = tomllib.loads(path.read_text(encoding="utf-8"))
+    found = tuple(_exercise(row, number, path) for row in table["exercise"])
     return Stage(
         number,
-        title,
-        summary,
-        core,
-        tuple(found),
-        proof,
-        to_break,
-        joined,
+        table["title"],
+        table["summary"],
+        tuple(table["core"]),
+        found,
+        tuple(table["seal"]),
+        BreakIt(**table["break_it"]),
+        _pieces(found, table.get("piece", []), number),
         table["first"],
         **table["after"],
     )
 
 
+def _exercise(row: Table, stage: int, path: Path) -> Exercise:
+    """An exercise from its table in stage.toml."""
+    name, hints = row["function"], tuple(row["hints"])
+    place = _split(name, path)
+    return Exercise(name, *place, stage, row["task"], hints, row["anchor"])
+
+
 def _pieces(
-    found: list[Exercise], rows: list[dict[str, object]], path: Path
+    found: Sequence[Exercise], rows: Sequence[Table], stage: int
 ) -> tuple[Piece, ...]:
     """The pieces of a stage, each where its first function is."""
+    joined = {one.name: one.alone for one in found}
     known = {one.name: one for one in found}
-    joined: dict[str, Piece] = {}
     for row in rows:
-        names, title = row["functions"], str(row["title"])
-        hints = _hints(row, title, path)
-        if not isinstance(names, list) or not {*names} <= {*known}:
-            raise ValueError(f"{path}: {title} names what is not an exercise")
-        functions = tuple(known[name] for name in names)
-        task, anchor = str(row["task"]), str(row["anchor"])
-        stage = functions[0].stage
-        piece = Piece(title, stage, task, hints, anchor, functions)
-        joined |= dict.fromkeys(names, piece)
-    for one in found:
-        alone = Piece(
-            one.qualname, one.stage, one.task, one.hints, one.anchor, (one,)
-        )
-        joined.setdefault(one.name, alone)
-    return tuple(dict.fromkeys(joined[one.name] for one in found))
-
-
-def _hints(row: dict[str, object], name: str, path: Path) -> tuple[str, ...]:
-    """The three hints of a row of stage.toml.
-
-    Raises:
-        ValueError: there are not three.
-    """
-    hints = row["hints"]
-    if not isinstance(hints, list) or len(hints) != 3 or not all(hints):
-        raise ValueError(f"{path}: {name} must have three hints")
-    return tuple(hints)
-
-
-def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:
-    """An exercise from its table in stage.toml."""
-    name, task = str(row["function"]), str(row["task"])
-    hints = _hints(row, name, path)
-    file, qualname = _split(name, path)
-    return Exercise(
-        name, file, qualname, stage, task, hints, str(row["anchor"])
-    )
+        told = row["title"], stage, row["task"], tuple(row["hints"])
+        ones = tuple(known[name] for name in row["functions"])
+        piece = Piece(*told, row["anchor"], ones)
+        joined |= dict.fromkeys(row["functions"], piece)
+    return tuple(dict.fromkeys(joined.values()))
 
 
 def _split(name: str, path: Path) -> tuple[str, str]:
@@ -288,3 +267,80 @@ def _split(name: str, path: Path) -> tuple[str, str]:
         if (REFERENCE / file).is_file():
             return file, ".".join(parts[end:])
     raise ValueError(f"{path}: {name} is not in a file of fx/")
+
+
+# --- mutants ---------------------------------------------------------------
+
+
+class Mutant(NamedTuple):
+    """A mistake in one function of the reference.
+
+    Attributes:
+        function: the exercise, `linked_list.linked_list.Link.prepend`.
+        misconception: what a person who writes this believes, in a sentence.
+        was: text that occurs exactly once in the reference's function.
+        becomes: the text that replaces it, indented as in the file.
+        told: a part of the sentence that the failing test must say.
+    """
+
+    function: str
+    misconception: str
+    was: str
+    becomes: str
+    told: str
+
+    def applied_to(self, function_source: str) -> str:
+        """The wrong version of the function.
+
+        Args:
+            function_source: the function as the reference has it.
+
+        Raises:
+            ValueError: `was` does not occur exactly once in it.
+        """
+        count = function_source.count(self.was)
+        if count != 1:
+            raise ValueError(
+                f"mutant of {self.function}: {self.was!r} occurs {count} times "
+                f"in the function, and must occur once"
+            )
+        return function_source.replace(self.was, self.becomes)
+
+
+# --- the stage of each file ------------------------------------------------
+
+_FIRST_LINE = re.compile(r"Stage (\d\d), ([^:]+): (.+)")
+
+
+class SourceFile(NamedTuple):
+    """A file of the library.
+
+    Attributes:
+        path: its path below fx/.
+        stage: the number of its stage.
+        title: the name of its stage.
+        about: what lives in it, in one line.
+    """
+
+    path: str
+    stage: int
+    title: str
+    about: str
+
+
+def source_file(path: Path, library: Path = REFERENCE) -> SourceFile | None:
+    """What a file of the library says of its stage; None if it has none."""
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    match = _FIRST_LINE.match(docstring)
+    if match is None:
+        return None
+    stage, title, about = match.groups()
+    name = str(path.relative_to(library))
+    return SourceFile(name, int(stage), title, about)
+
+
+def source_files(library: Path = REFERENCE) -> list[SourceFile]:
+    """The files of the library that have a stage, in order of the stages."""
+    read = (source_file(path, library) for path in library.rglob("*.py"))
+    found = [file for file in read if file is not None]
+    return sorted(found, key=lambda file: (file.stage, file.path))

@@ -11,13 +11,11 @@ Mutants that were found and told are remembered.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import os
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
@@ -25,27 +23,23 @@ from types import ModuleType
 from typing import Final
 
 from stages import functions
-from stages.floors import source_files
 from stages.manifest import (
     HERE,
     REFERENCE,
     ROOT,
     Exercise,
+    Mutant,
     Stage,
     exercises,
     pieces,
+    source_files,
     stages,
 )
-from stages.mutant import Mutant
-from stages.processes import pool
-from stages.running import Job, Result, flat, run_all
+from stages.running import Job, Result, flat, pool, run_all
 from stages.tree import Tree, reference_source, with_version
 
 MEMORY: Final = ROOT / "build" / "green-mutants"
 """Where the mutants are remembered that were found and told, by a hash."""
-
-LONGEST: Final = 25
-"""The most lines that the body of an exercise may have."""
 
 
 def mutants(stage: Stage) -> tuple[Mutant, ...]:
@@ -61,39 +55,6 @@ def mutants(stage: Stage) -> tuple[Mutant, ...]:
     if not isinstance(found, tuple):
         raise TypeError(f"{module.__file__}: MUTANTS must be a tuple")
     return found
-
-
-def form_problems(stage: Stage) -> Iterator[str]:
-    """Problems of a stage that show without running its tests."""
-    if not 4 <= len(stage.pieces) <= 8:
-        yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
-    for one in stage.exercises:
-        text = (REFERENCE / one.file).read_text(encoding="utf-8")
-        try:
-            found = functions.function(ast.parse(text), one.qualname)
-        except LookupError as error:
-            yield f"{one.name}: {error}"
-            continue
-        if functions.body_lines(found) > LONGEST:
-            yield f"{one.name} has a body of over {LONGEST} lines"
-    for target in stage.proof:
-        path = target if "/" in target else f"{target.replace('.', '/')}.py"
-        if target != "page" and not (ROOT / path).is_file():
-            yield f"stage {stage.number:02d} is proved by {target}: no file"
-    yield from _list_problems(stage)
-
-
-def _list_problems(stage: Stage) -> Iterator[str]:
-    """What the list of mutants lacks."""
-    counts = Counter(mutant.function for mutant in mutants(stage))
-    names = {exercise.name for exercise in stage.exercises}
-    if counts.total() <= 30:  # docs/classes.md says that there are more
-        yield f"stage {stage.number:02d} has {counts.total()} mutants"
-    for name in sorted(names):
-        if counts[name] < 2:
-            yield f"{name} has fewer than two mutants"
-    for name in sorted(counts.keys() - names):
-        yield f"a mutant of {name}, which is not an exercise"
 
 
 def stub_problems(stage: Stage, executor: ProcessPoolExecutor) -> Iterator[str]:
@@ -210,12 +171,9 @@ def prove(
     """The problems of some stages and their tests."""
     for number in numbers:
         stage = stages()[number]
-        broken = [*form_problems(stage)]
-        yield from broken
-        if not broken:
-            yield from other_problems(stage, executor)
-            yield from stub_problems(stage, executor)
-            yield from mutant_problems(stage, executor)
+        yield from other_problems(stage, executor)
+        yield from stub_problems(stage, executor)
+        yield from mutant_problems(stage, executor)
 
 
 def main(numbers: Sequence[int], say: Callable[[str], object]) -> int:
@@ -224,13 +182,6 @@ def main(numbers: Sequence[int], say: Callable[[str], object]) -> int:
         found = [*prove(numbers, executor)]
     for problem in found:
         say(f"{problem}\n")
-    for number in numbers:
-        stage = stages()[number]
-        count = len(mutants(stage))
-        say(
-            f"stage {number:02d}: {len(stage.pieces)} exercises, "
-            f"{len(stage.exercises)} functions, {count} mutants"
-        )
     done = "every stub and every mutant is found and explained"
     say(f"{len(found)} problems" if found else done)
     return bool(found)

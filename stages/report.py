@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from stages import functions
-from stages.checking import Mistake, stub_of
+from stages.checking import Mistake, Overtime, stub_of
 from stages.functions import State
-from stages.limits import Overtime
 from stages.manifest import (
     ROOT,
     Exercise,
@@ -64,6 +63,8 @@ class Verdicts:
         """The tests that failed, by id, with the explanation."""
         self.told: dict[str, str] = {}
         """Pieces -> the first sentence of the first test that failed."""
+        self.stuck: list[str] = []
+        """The tests that were stopped, because they did not end."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
         self.waits: dict[str, str] = {}
@@ -71,10 +72,6 @@ class Verdicts:
         self.stubs: set[str] = set()
         """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
-        self.is_proved = False
-        """Whether types were checked, and the stages were proved."""
-        self.refuted: list[int] = []
-        """Stages whose tests passed, but not those of the library."""
 
     def add(
         self,
@@ -140,11 +137,19 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     if tree.is_reference:
         return "fx under test: fx, the reference itself"
     states = tree.states()
-    parts = [
-        f"{written(stages()[number], states)} of "
-        f"{len(stages()[number].pieces)} written in stage {number:02d}"
-        for number in numbers
-    ]
+    parts: list[str] = []
+    for stage in map(stages().__getitem__, numbers):
+        counts = [written(piece, states) for piece in stage.pieces]
+        begun = [
+            counted(piece, states)
+            for piece, count in zip(stage.pieces, counts, strict=True)
+            if 0 < count < len(piece.functions)
+        ]
+        parts.append(
+            f"{sum(counts)} of {len(stage.exercises)} functions written in "
+            f"stage {stage.number:02d}"
+            + (f" ({', '.join(begun)})" if begun else "")
+        )
     others = [n for n in stages() if n not in numbers]
     kind = {n: _whose(stages()[n], states) for n in others}
     for whose, group in groupby(others, key=kind.__getitem__):
@@ -152,22 +157,31 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     return f"fx under test: {tree.name}: " + " · ".join(parts)
 
 
-def written(stage: Stage, states: dict[str, State]) -> int:
-    """How many pieces of a stage are written."""
-    return sum(is_written(piece, states) for piece in stage.pieces)
+def written(piece: Piece, states: Mapping[str, State]) -> int:
+    """How many functions of a piece are written."""
+    return sum(states[one.name] is State.WRITTEN for one in piece.functions)
 
 
-def is_written(one: Piece | Exercise, states: dict[str, State]) -> bool:
+def counted(piece: Piece, states: Mapping[str, State]) -> str:
+    """How much of a piece is written: `ring 1 of 5`."""
+    return f"{piece.title} {written(piece, states)} of {len(piece.functions)}"
+
+
+def is_written(piece: Piece, states: Mapping[str, State]) -> bool:
     """Whether all functions of a piece are written."""
-    return all(states[each.name] is State.WRITTEN for each in one.functions)
+    return written(piece, states) == len(piece.functions)
 
 
-def _whose(stage: Stage, states: dict[str, State]) -> str:
+def _whose(stage: Stage, states: Mapping[str, State]) -> str:
     """Whose code runs for a stage that is not under test."""
-    count = written(stage, states)
-    if count == len(stage.pieces):
-        return "yours"
-    return "partly borrowed" if count else "borrowed"
+    whole = [is_written(piece, states) for piece in stage.pieces]
+    return (
+        "yours"
+        if all(whole)
+        else "partly borrowed"
+        if any(whole)
+        else "borrowed"
+    )
 
 
 def _range(numbers: list[int]) -> str:
@@ -194,17 +208,24 @@ def missing_stub(error: BaseException) -> str | None:
 
 def passed_through(error: BaseException, tree: Tree) -> list[str]:
     """The exercises whose lines an error, or its cause, came through."""
-    found: list[str] = []
+    found: list[str | None] = []
     seen: BaseException | None = error
     while seen is not None:
-        for frame in tree.frames(seen):
-            for one in exercises_by_file().get(tree.file(frame), ()):
-                function = tree.function(one)
-                last = function.end_lineno or 0
-                if function.lineno <= (frame.lineno or 0) <= last:
-                    found.append(one.name)
+        found += [
+            exercise_at(tree, tree.file(frame), frame.lineno or 0)
+            for frame in tree.frames(seen)
+        ]
         seen = seen.__cause__ or seen.__context__
-    return found
+    return [name for name in found if name]
+
+
+def exercise_at(tree: Tree, file: str, line: int) -> str | None:
+    """The exercise that a line of a tree is in."""
+    for one in exercises_by_file().get(file, ()):
+        function = tree.function(one)
+        if function.lineno <= line <= (function.end_lineno or 0):
+            return one.name
+    return None
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
@@ -343,7 +364,11 @@ def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
 def _row(piece: Piece, verdicts: Verdicts) -> str:
     """A piece, and a sign for each of its tests."""
     signs = verdicts.signs(piece.title)
-    row = f"  {verdicts.of(piece.title)} {piece.title:36} {signs}"
+    right = [verdicts.of(one.name) for one in piece.functions].count(DONE)
+    title = piece.title
+    if 0 < right < len(piece.functions):
+        title = f"{title} {right} of {len(piece.functions)}"
+    row = f"  {verdicts.of(piece.title)} {title:36} {signs}"
     if BLOCKED not in signs:
         return row
     return f"{row}  (~ failed inside {verdicts.culprits[piece.title]})"
@@ -369,8 +394,6 @@ def _next(
         yield "next: fix what failed above"
     elif not verdicts.passed:
         yield "No test was run."
-    elif verdicts.refuted:
-        yield "next: fix what failed above"
     elif not tree.is_reference:
         yield from _done(verdicts, tree, numbers, whole)
 
@@ -380,7 +403,9 @@ def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
     if tree.is_reference:
         return
     wrong = [one for one in piece.functions if verdicts.of(one.name) == WRONG]
-    title, one = to_do(piece, wrong)
+    one = (wrong or piece.functions)[0]
+    is_part = 0 < len(wrong) < len(piece.functions)
+    title = f"{one.qualname} of {piece.title}" if is_part else piece.title
     yield f"next: fix {title} in {_place(one, tree)}"
     yield f"      python -m stages hint {piece.title}"
     yield (
@@ -393,38 +418,29 @@ def _write(piece: Piece, tree: Tree) -> Iterator[str]:
     """What to do about a piece that is not written."""
     if tree.is_reference:
         return
-    title, one = to_do(piece, unwritten(piece, tree.states()))
+    title, one = to_write(piece, tree.states())
     yield f"next: write {title} in {_place(one, tree)}"
     yield f"      {piece.task}"
-    yield f"      python -m stages hint {piece.title}"
+    yield f"      python -m stages hint {piece.title}    (if you want one)"
+    watch = f"python -m stages watch {piece.stage:02d}"
+    yield f"      {watch}    (checks at each save)"
 
 
-def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:
-    """The functions of a piece that are not written."""
-    return [
-        one for one in piece.functions if states[one.name] is not State.WRITTEN
-    ]
-
-
-def unfinished(states: dict[str, State]) -> list[int]:
+def unfinished(states: Mapping[str, State]) -> list[int]:
     """The stages in which something is not written."""
     return [
         number
         for number, stage in stages().items()
-        if written(stage, states) < len(stage.pieces)
+        if not all(is_written(piece, states) for piece in stage.pieces)
     ]
 
 
-def to_do(piece: Piece, left: Sequence[Exercise]) -> tuple[str, Exercise]:
-    """A piece as it is told, and the function of it to begin with.
-
-    Args:
-        piece: what is not done.
-        left: the functions of it that are not.
-    """
+def to_write(piece: Piece, states: Mapping[str, State]) -> tuple[str, Exercise]:
+    """A piece to write as it is told, and the function to begin with."""
+    left = [o for o in piece.functions if states[o.name] is not State.WRITTEN]
     if not left or len(left) == len(piece.functions):
         return piece.title, piece.functions[0]
-    return f"{left[0].qualname} of {piece.title}", left[0]
+    return f"{left[0].qualname} ({counted(piece, states)})", left[0]
 
 
 def _place(one: Exercise, tree: Tree) -> str:
@@ -445,17 +461,17 @@ def _done(
     verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What to do after a stage, or a part of it, has passed."""
-    if not verdicts.is_proved:
-        rest = "types, and the library's tests on your code"
-        if not is_whole(verdicts, numbers, whole):
-            rest = "the whole stage"
-        yield f"These pass. Now {rest}: " + " ".join(
-            f"pytest stages/{number:02d}" for number in numbers
-        )
+    names = " ".join(f"stages/{number:02d}" for number in numbers)
+    if not is_whole(verdicts, numbers, whole):
+        states = tree.states()
+        ones = (one for number in numbers for one in stages()[number].pieces)
+        rest = [one for one in ones if not is_written(one, states)]
+        yield "These pass." if rest else f"These pass. Now: pytest {names}"
+        for piece in rest[:1]:
+            yield from _write(piece, tree)
         return
-    names = " and ".join(f"{number:02d}" for number in numbers)
-    several = len(numbers) > 1
-    yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
+    for number in numbers:
+        yield f"Stage {number:02d}: exercises done ✓"
     last = stages()[numbers[-1]]
     yield f"try: python -m stages run {last.after}"
     yield f"     It {last.shows}."
@@ -471,5 +487,8 @@ def _done(
             "open now: a program that differentiates programs: "
             "python -m stages read gradient"
         )
-    first = stages()[numbers[-1]].pieces[0].title
-    yield f"      python -m stages solution {first} compares yours"
+    yield f"also: python -m stages solution {last.pieces[0].title}"
+    yield (
+        f"      python -m stages seal {numbers[-1]:02d}    (the library's own "
+        f"tests on your code)"
+    )

@@ -1,23 +1,88 @@
 """Runs checks from a program, each in a fresh process that starts quickly.
 
 Two checks cannot share a process, because an imported `fx` stays imported.
+Importing torch takes two seconds; so a server process imports torch and
+compiles the library, without importing fx, and each check runs in a fork of
+that process.  Nothing here needs the fork: with the start method `spawn`, which
+Windows and macOS have, each process imports torch for itself, and a check
+takes some seconds longer.  `STAGES_START_METHOD=spawn` asks for it elsewhere.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from typing import NamedTuple
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from typing import Final, NamedTuple
 
 import pytest
 
 from stages.course import SECONDS, Subject
 from stages.manifest import HERE, ROOT, exercises, pieces
-from stages.processes import PLAIN
 from stages.tree import Broken, Tree
+
+PLAIN: Final = (
+    "--color=no",
+    "--assert=plain",
+    *("-p", "no:cacheprovider"),
+    # These two collect garbage three times, which with torch takes a second.
+    *("-p", "no:unraisableexception"),
+    *("-p", "no:threadexception"),
+)
+"""pytest's options if a program runs it: plain output, and no cache."""
+
+
+SWITCH: Final = "STAGES_START_METHOD"
+"""A variable of the environment that can ask for "spawn"."""
+
+
+def start_method() -> str:
+    """How the processes start: "forkserver", or "spawn" where that is usual.
+
+    It is usual where it is Python's default, which `set_start_method` and
+    SWITCH can change.  A fork on macOS may crash, although there is one.
+    """
+    usual, *others = multiprocessing.get_all_start_methods()
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    asked = os.environ.get(SWITCH) or chosen or usual
+    spawns = asked == "spawn" or "forkserver" not in (usual, *others)
+    return "spawn" if spawns else "forkserver"
+
+
+@contextmanager
+def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
+    """An executor that runs each job in a new process, with torch imported."""
+    context = multiprocessing.get_context(start_method())
+    context.set_forkserver_preload(["stages.warm"])
+    with ProcessPoolExecutor(
+        workers, context, _prepare, max_tasks_per_child=1
+    ) as executor:
+        yield executor
+
+
+def process(target: Callable[..., None], args: Iterable[object]) -> BaseProcess:
+    """A process that is not started, with torch imported where it can be."""
+    if start_method() == "spawn":
+        return multiprocessing.get_context("spawn").Process(
+            target=target, args=args
+        )
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["stages.warm"])
+    return context.Process(target=target, args=args)
+
+
+def _prepare() -> None:
+    """Set before a job what `stages.warm` has set for forks."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+
+# --- checks ----------------------------------------------------------------
 
 
 class Job(NamedTuple):
@@ -51,6 +116,7 @@ class Result(NamedTuple):
         verdicts: the same -> one sign.
         failed: the tests that failed, with the explanation.
         told: title of a piece -> what the first failed test of it says.
+        stuck: the tests that were stopped, because they did not end.
         to_write: the tests that reached a stub.
         unmarked: the tests without an `exercise` mark.
         output: all that was printed.
@@ -61,6 +127,7 @@ class Result(NamedTuple):
     verdicts: dict[str, str]
     failed: dict[str, str]
     told: dict[str, str]
+    stuck: list[str]
     to_write: list[str]
     unmarked: list[str]
     output: str
@@ -138,6 +205,7 @@ def run(job: Job) -> Result:
         {name: verdicts.of(name) for name in names},
         verdicts.failed,
         verdicts.told,
+        verdicts.stuck,
         verdicts.to_write,
         verdicts.unmarked,
         said.getvalue(),

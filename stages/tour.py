@@ -182,7 +182,7 @@ def stage_table() -> RenderableType:
 def where_to_begin() -> RenderableType:
     """The first step for each kind of newcomer."""
     return Group(
-        Text("To learn: .venv/bin/pytest stages/01 says what to write first."),
+        Text("To learn: .venv/bin/python -m stages says what to write first."),
         Text("To read: make serve, or open fx/linked_list/linked_list.py."),
         Text("To use it: import fx where you wrote import torch.fx."),
         Text("To change it: CONTRIBUTING.md says where to look."),

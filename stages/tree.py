@@ -14,6 +14,7 @@ in memory, after the file has been read and before it is compiled:
 from __future__ import annotations
 
 import ast
+import builtins
 import dis
 import importlib
 import sys
@@ -45,6 +46,10 @@ _compiled: Final[dict[tuple[str, str, frozenset[str]], CodeType]] = {}
 
 class Broken(Exception):
     """The tree cannot be imported; the message is for the learner."""
+
+
+class Missing(Broken):
+    """A file of the tree does not have the function of an exercise."""
 
 
 class Tree(NamedTuple):
@@ -143,7 +148,7 @@ class Tree(NamedTuple):
         try:
             return functions.function(self.parsed(one.file), one.qualname)
         except LookupError as error:
-            raise Broken(
+            raise Missing(
                 f"{self.shown(one.file)} must have one function "
                 f"{one.qualname} (stage {one.stage:02d}), but {error}. "
                 f"To restore it as it was delivered:\n"
@@ -151,15 +156,15 @@ class Tree(NamedTuple):
             ) from None
 
     def states(self) -> dict[str, State]:
-        """The state of each exercise, by name.
+        """The state of each exercise, by name."""
+        return {name: self._state(one) for name, one in exercises().items()}
 
-        Raises:
-            Broken: a file or a function is missing, or cannot be read.
-        """
-        known = exercises()
-        return {
-            name: functions.state(self.function(known[name])) for name in known
-        }
+    def _state(self, one: Exercise) -> State:
+        """The state of an exercise."""
+        try:
+            return functions.state(self.function(one))
+        except Broken:
+            return State.BROKEN
 
     def is_written(self, piece: Piece) -> bool:
         """Whether all functions of a piece are written."""
@@ -198,10 +203,10 @@ def problems(tree: Tree) -> Iterator[str]:
     for one in exercises().values():
         try:
             yield from _signature_problems(tree, one)
-        except Broken as error:
-            # A file that cannot be read was reported above, once.
-            if "must have one function" in str(error):
-                yield str(error)
+        except Missing as error:
+            yield str(error)
+        except Broken:
+            pass  # the file cannot be read, which was reported above, once
 
 
 def _signature_problems(tree: Tree, one: Exercise) -> Iterator[str]:
@@ -463,19 +468,20 @@ def _ask_for_helpers(
     Raises:
         Broken: an import or a helper is missing; the message says which.
     """
-    given = _given(tree, one.file)
-    for name in sorted(_globals_of(function) & _bound_at_top(given)):
-        if name not in module.__dict__:
-            raise Broken(_missing(tree, one, name))
     owner = one.qualname.rpartition(".")[0]
+    class_ = module.__dict__.get(owner)
+    if owner and not isinstance(class_, type):
+        return  # it is inside another function, whose variables it may use
+    for name in sorted(_globals_of(function)):
+        if name not in module.__dict__ and not hasattr(builtins, name):
+            raise Broken(_missing(tree, one, name))
     theirs = {
         name.rpartition(".")[2]
-        for name in functions.functions(given)
+        for name in functions.functions(_given(tree, one.file))
         if owner and name.startswith(f"{owner}.")
     }
-    class_ = getattr(module, owner, None) if owner else None
     for name in sorted(_attributes_of(function) & theirs):
-        if class_ is not None and not hasattr(class_, name):
+        if not hasattr(class_, name):
             raise Broken(_missing(tree, one, f"{owner}.{name}"))
 
 
@@ -506,25 +512,6 @@ def _global_loads(code: CodeType) -> Iterator[str]:
     for const in code.co_consts:
         if isinstance(const, CodeType):
             yield from _global_loads(const)
-
-
-def _bound_at_top(tree: ast.Module) -> set[str]:
-    """The names that a module itself binds."""
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            for alias in statement.names:
-                names.add((alias.asname or alias.name).split(".")[0])
-        elif isinstance(statement, functions.Function | ast.ClassDef):
-            names.add(statement.name)
-        else:
-            names |= {
-                part.id
-                for part in ast.walk(statement)
-                if isinstance(part, ast.Name)
-                and isinstance(part.ctx, ast.Store)
-            }
-    return names
 
 
 def _attributes_of(function: functions.Function) -> set[str]:

@@ -1,29 +1,29 @@
 """Check a stage whenever one of the learner's files is saved.
 
 A save is answered by the tests of the exercise that it changed.  If they pass,
-those of the whole stage follow; if these pass, too, its types are checked
-behind them, until the next save.
+those of the whole stage follow.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeAlias
+from concurrent.futures import ProcessPoolExecutor, wait
+from typing import Final, TypeAlias
 
 from rich.console import Console
+from rich.progress import Progress
 from watchfiles import PythonFilter
 from watchfiles import watch as changes
 
 from stages import functions
-from stages.checking import Mistake
 from stages.manifest import EXERCISES, Piece, stages
-from stages.processes import pool
-from stages.report import told_of
-from stages.running import Job, run_all
+from stages.report import header
+from stages.running import Job, pool, run_all
 from stages.tree import Broken, Tree
-from stages.types_check import TypesCheck
+
+WARM: Final = 8.0
+"""The seconds that the bar of the first import is long."""
 
 Sources: TypeAlias = Mapping[Piece, str]
 """The exercises of a stage -> their functions as the learner has them."""
@@ -40,63 +40,37 @@ def watch(number: int, console: Console | None = None) -> int:
     tree = Tree(EXERCISES / "fx", under_test=[number])
     with pool(1) as executor:
         before = sources(tree)
-        console.print(
-            "Warming up: importing torch and compiling fx, once. Each save is "
-            "answered at once after that."
-        )
-        types = _check_stage(tree, executor, console)
+        console.print(header(tree, [number]), markup=False)
+        _warm_up(executor, console)
+        _check(tree, None, executor, console)
         for saved in changes(
             tree.root,
             watch_filter=PythonFilter(),
             raise_interrupt=False,
             debounce=200,
             step=20,
-            rust_timeout=300,
-            yield_on_timeout=True,
         ):
             if saved:
-                _stop(types)
-                types = None
                 now = sources(tree)
                 piece = changed(before, now)
                 before = now
                 if piece is None or _check(tree, piece, executor, console):
-                    types = _check_stage(tree, executor, console)
-            elif types is not None and types.is_finished:
-                _tell(types, tree, console)
-                types = None
-        _stop(types)
+                    _check(tree, None, executor, console)
     return 0
 
 
-def _check_stage(
-    tree: Tree, executor: ProcessPoolExecutor, console: Console
-) -> TypesCheck | None:
-    """Check the whole stage; if all pass, begin to check the types."""
-    if not _check(tree, None, executor, console):
-        return None
-    console.print("The types are being checked …")
-    return TypesCheck.started(tree, [*tree.under_test])
-
-
-def _stop(types: TypesCheck | None) -> None:
-    """End a check of types whose result is no longer wanted."""
-    if types is not None:
-        types.stop()
-
-
-def _tell(types: TypesCheck, tree: Tree, console: Console) -> None:
-    """Print what a check of types has found."""
-    try:
-        types.ask()
-    except Mistake as error:
-        console.print("\n".join(told_of(error, tree)), markup=False)
-    else:
-        (number,) = tree.under_test
-        console.print(
-            f"The types fit together. The stage is done once "
-            f"`pytest stages/{number:02d}` has proved it."
-        )
+def _warm_up(executor: ProcessPoolExecutor, console: Console) -> None:
+    """Wait until a process has imported torch, with a bar."""
+    console.print(
+        "Importing torch, once: 5 s, and half a minute if the machine is busy. "
+        "After that, a save is answered in a second."
+    )
+    began, job = time.monotonic(), executor.submit(time.monotonic)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("warming up", total=WARM)
+        while not job.done():
+            wait([job], 0.2)
+            bar.update(task, completed=time.monotonic() - began)
 
 
 def sources(tree: Tree) -> Sources:

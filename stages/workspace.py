@@ -1,18 +1,17 @@
-"""Backs up, resets and updates the learner's files.
+"""Lays out, backs up and resets the learner's files.
 
 A file is copied to `exercises/.backups` before anything here overwrites it.
-`exercises/.base` holds the stubs that the learner began with, so that an
-update can tell the learner's changes from ours.
+`exercises/.base` holds the stubs, and the copies as they were laid, so that
+one can tell the learner's changes from ours.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
-import os
+import hashlib
 import shutil
-import subprocess
-import tempfile
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +26,15 @@ from stages.generate import (
     put_aside,
     sums,
 )
-from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
+from stages.manifest import (
+    EXERCISES,
+    REFERENCE,
+    ROOT,
+    Exercise,
+    exercises_by_file,
+    stages,
+)
+from stages.tree import Tree
 
 
 class Workspace(NamedTuple):
@@ -58,19 +65,19 @@ class Workspace(NamedTuple):
 
 
 def lay_out(work: Workspace | None = None) -> None:
-    """Make the learner's fx whole, and remember the stubs it began with.
+    """Make the learner's fx whole, and remember the stubs of today.
 
     In git are only the files that somebody writes in.  All others are copies
     of files of fx/, and are laid beside them here.  Of a newer version of the
-    project, a copy is exchanged; but one that the learner has changed stays,
-    until an update merges it.
+    project, a copy is exchanged; but one that the learner has changed stays.
     """
     work = work or Workspace()
-    fresh = generated(work.reference)
-    _remember_base(work, fresh)
+    fresh, own = generated(work.reference), exercises_by_file()
+    for name in own:
+        if not holds(work.base / name, fresh[name]):
+            put(work.base / name, fresh[name])
     if work.tree.is_dir():
-        names = {*fresh, *_files_below(work.base)}
-        for name in sorted(names - exercises_by_file().keys()):
+        for name in sorted({*fresh, *_files_below(work.base)} - own.keys()):
             _lay(work, name, fresh.get(name))
         _drop_empty(work.tree)
 
@@ -87,9 +94,10 @@ def _drop_empty(folder: Path) -> None:
 def _lay(work: Workspace, name: str, text: str | None) -> None:
     """Write a copy, or remove it; but one that was changed stays."""
     mine, base = work.tree / name, work.base / name
-    is_as_laid = base.is_file() and holds(mine, base.read_text("utf-8"))
-    if mine.is_file() and not is_as_laid:
-        return
+    if mine.is_file() and (text is None or not holds(mine, text)):
+        is_as_laid = base.is_file() and holds(mine, base.read_text("utf-8"))
+        if not is_as_laid:
+            return
     for path in (mine, base):
         if text is None:
             path.unlink(missing_ok=True)
@@ -101,22 +109,6 @@ def _files_below(folder: Path) -> set[str]:
     """The Python files and others of a folder, as paths below it."""
     found = (p for p in folder.rglob("*") if p.suffix != ".pyc")
     return {p.relative_to(folder).as_posix() for p in found if p.is_file()}
-
-
-def _remember_base(work: Workspace, stubs: dict[str, str]) -> None:
-    """Save the stubs of today as the base, unless there is a base already."""
-    if not work.base.is_dir():
-        _write_base(work, stubs)
-
-
-def _write_base(work: Workspace, files: dict[str, str]) -> None:
-    """Replace the stubs in the base by others."""
-    fresh = work.folder / ".base.new" / str(os.getpid())
-    shutil.rmtree(fresh, ignore_errors=True)
-    for name, text in files.items():
-        put(fresh / name, text)
-    shutil.rmtree(work.base, ignore_errors=True)
-    fresh.rename(work.base)
 
 
 def edited_reference(reference: Path = REFERENCE) -> list[str]:
@@ -139,7 +131,7 @@ def edited_reference(reference: Path = REFERENCE) -> list[str]:
     ]
 
 
-# --- where the learner works -------------------------------------------------
+# --- what is remembered ----------------------------------------------------
 
 
 def note_checked(folder: Path, number: int) -> None:
@@ -147,39 +139,56 @@ def note_checked(folder: Path, number: int) -> None:
     (folder / ".checked").write_text(f"{number}\n", encoding="utf-8")
 
 
-def stage_at_work(work: Workspace) -> int | None:
-    """The stage that the learner wrote an exercise of last, or checked last.
+def stage_checked(work: Workspace) -> int:
+    """The stage that was checked last; 0 if none was."""
+    path = work.folder / ".checked"
+    return int(path.read_text(encoding="utf-8")) if path.is_file() else 0
 
-    A file counts if a stub in it is gone: a newer version of the project
-    changes other files, too.
 
-    Returns:
-        Its number, or None if nothing has been written or checked.
+def note(tree: Tree, number: int, word: str) -> None:
+    """Remember that a stage is "done" or "sealed" with its functions of now."""
+    tell(tree, f"{word}:{_key(tree, number)}")
+
+
+def is_noted(tree: Tree, number: int, word: str) -> bool:
+    """Whether a stage was "done" or "sealed" with the functions of now.
+
+    What the learner has changed elsewhere since does not count.
     """
-    times: list[tuple[int, int]] = []
-    for file, ones in exercises_by_file().items():
-        mine = work.tree / file
-        text = mine.read_bytes() if mine.is_file() else b""
-        if text and not all(f'"{one.stub}"'.encode() in text for one in ones):
-            times.append((mine.stat().st_mtime_ns, ones[0].stage))
-    checked = work.folder / ".checked"
-    if checked.is_file():
-        number = int(checked.read_text(encoding="utf-8"))
-        times.append((checked.stat().st_mtime_ns, number))
-    return max(times)[1] if times else None
+    return is_told(tree, f"{word}:{_key(tree, number)}")
+
+
+def tell(tree: Tree, what: str) -> None:
+    """Remember a line about the learner's work."""
+    if not is_told(tree, what):
+        with (tree.root.parent / ".done").open("a", encoding="utf-8") as file:
+            file.write(f"{what}\n")
+
+
+def is_told(tree: Tree, what: str) -> bool:
+    """Whether a line about the learner's work is remembered."""
+    path = tree.root.parent / ".done"
+    return (
+        path.is_file() and what in path.read_text(encoding="utf-8").splitlines()
+    )
+
+
+def _key(tree: Tree, number: int) -> str:
+    """A hash of the functions of a stage."""
+    digest = hashlib.sha256()
+    for one in stages()[number].exercises:
+        digest.update(ast.dump(tree.function(one)).encode())
+    return f"{number:02d}:{digest.hexdigest()}"
 
 
 # --- backups ---------------------------------------------------------------
 
 
-def back_up(work: Workspace, files: Iterable[str]) -> Path:
-    """Copy files of the tree, and their base, to a new folder of backups."""
-    names = [*files]
+def back_up(work: Workspace, files: Iterable[str]) -> str:
+    """Copy files of the tree to a new folder of backups, and give its name."""
     target = new_backup(work.backups)
-    put_aside(work.tree, names, target)
-    # If an update is undone, its base must be too, to make another possible.
-    put_aside(work.base, names, target / ".base")
-    return target
+    put_aside(work.tree, files, target)
+    return target.relative_to(work.folder).as_posix()
 
 
 def restore(work: Workspace, name: str | None = None) -> list[str]:
@@ -195,72 +204,30 @@ def restore(work: Workspace, name: str | None = None) -> list[str]:
     Raises:
         LookupError: there is no such backup.
     """
-    known = [*backups(work)]
+    known = backups(work)
     if not known or (name is not None and name not in known):
         there = ", ".join(known) or "none"
         raise LookupError(f"no backup {name or ''}; there are: {there}")
     source = work.backups / (name or known[-1])
-    files = [
-        path.relative_to(source).as_posix()
-        for path in sorted(source.rglob("*"))
-        if path.is_file() and not path.is_relative_to(source / ".base")
-    ]
+    files = sorted(_files_below(source))
     back_up(work, files)
     put_aside(source, files, work.tree)
-    put_aside(source / ".base", files, work.base)
     return files
 
 
-def backups(work: Workspace) -> Iterator[str]:
+def backups(work: Workspace) -> list[str]:
     """The names of the backups, oldest first."""
-    if work.backups.is_dir():
-        yield from sorted(path.name for path in work.backups.iterdir())
-
-
-def restore_function(
-    work: Workspace, one: Exercise, name: str | None = None
-) -> Path:
-    """Restore one function from a backup, and change nothing else.
-
-    Args:
-        work: the learner's folders.
-        one: the exercise.
-        name: the backup; by default, the newest with another version of it.
-
-    Returns:
-        The folder of the backup that it came from.
-
-    Raises:
-        LookupError: no backup has another version of the function.
-        SyntaxError: the learner's file cannot be read.
-    """
-    path = work.tree / one.file
-    text = _read(path)
-    mine = functions.source_of(text, one.qualname)
-    for known in [name] if name else reversed([*backups(work)]):
-        old = work.backups / known / one.file
-        if not old.is_file():
-            continue
-        theirs = functions.source_of(_read(old), one.qualname)
-        if theirs != mine:
-            back_up(work, [one.file])
-            new = functions.with_source(text, one.qualname, theirs)
-            path.write_text(new, encoding="utf-8")
-            return old
-    raise LookupError(
-        f"no backup has another version of {one.qualname}; there are: "
-        f"{', '.join(backups(work)) or 'none'}"
-    )
+    return sorted(path.name for path in work.backups.glob("*"))
 
 
 # --- reset -----------------------------------------------------------------
 
 
-def reset_files(work: Workspace, files: Iterable[str]) -> Path:
+def reset_files(work: Workspace, files: Iterable[str]) -> str:
     """Restore whole files as they were delivered.
 
     Returns:
-        The folder of the backup.
+        The backup, as a path from the learner's folder.
     """
     fresh = generated(work.reference)
     names = [*files]
@@ -270,11 +237,11 @@ def reset_files(work: Workspace, files: Iterable[str]) -> Path:
     return kept
 
 
-def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> Path:
+def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> str:
     """Replace some functions by their stubs, and change nothing else.
 
     Returns:
-        The folder of the backup.
+        The backup, as a path from the learner's folder.
 
     Raises:
         LookupError, SyntaxError: a function cannot be found in the learner's
@@ -308,107 +275,6 @@ def _read(path: Path) -> str:
         raise RuntimeError(f"{path} is not UTF-8: {error}") from None
 
 
-# --- update ----------------------------------------------------------------
-
-
-class Update(NamedTuple):
-    """The result of an update.
-
-    Attributes:
-        changed: the files that were updated.
-        conflicts: the files in which both sides changed the same lines, with
-            the line at which each conflict begins.
-        backup: the folder of the backup, if any file was changed.
-    """
-
-    changed: list[str]
-    conflicts: dict[str, list[int]]
-    backup: Path | None
-
-
-def update(work: Workspace) -> Update:
-    """Merge a newer reference into the learner's files.
-
-    Each file is a three-way merge of the learner's version and the stubs of
-    today, based on the stubs that the learner began with.  Where both sides
-    changed the same lines, the file gets both, between git's conflict
-    markers.  The files are backed up first.
-
-    Raises:
-        RuntimeError: git cannot merge, or a file still has the conflict
-            markers of an earlier merge.
-    """
-    fresh = generated(work.reference)
-    _remember_base(work, fresh)
-    old = _files_below(work.base)
-    merged: dict[str, str] = {}
-    conflicts: dict[str, list[int]] = {}
-    for name in sorted({*fresh, *old}):
-        text = _merged(work, name, fresh.get(name))
-        if text is not None:
-            merged[name] = text
-            if marks := _marks(text):
-                conflicts[name] = marks
-    kept = back_up(work, merged) if merged else None
-    for name, text in merged.items():
-        put(work.tree / name, text)
-    _write_base(work, fresh)
-    return Update([*merged], conflicts, kept)
-
-
-def _merged(work: Workspace, name: str, fresh: str | None) -> str | None:
-    """A file's text after the merge, or None if it stays as it is."""
-    mine, base = work.tree / name, work.base / name
-    if fresh is None:  # the library has dropped the file; the learner keeps it
-        return None
-    if not mine.is_file():
-        return fresh
-    now = _read(mine)
-    if marks := _marks(now):
-        raise RuntimeError(
-            f"{mine}:{marks[0]} has conflict markers of an earlier merge. Keep "
-            f"the lines you want, remove the others and the markers, and "
-            f"update again. Nothing has been changed now."
-        )
-    before = base.read_text(encoding="utf-8") if base.is_file() else ""
-    if fresh in (now, before):
-        return None
-    if now == before:
-        return fresh
-    both = _merge(now, before, fresh)
-    return None if both == now else both
-
-
-def _merge(mine: str, base: str, fresh: str) -> str:
-    """Three texts merged by git."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for name, text in (("yours", mine), ("base", base), ("new", fresh)):
-            path = Path(folder, name)
-            path.write_text(text, encoding="utf-8")
-            paths.append(str(path))
-        labels = ["-L", "yours", "-L", "where you began", "-L", "new"]
-        run = subprocess.run(
-            ["git", "merge-file", "-p", *labels, *paths],
-            capture_output=True,
-            text=True,
-            check=False,
-            encoding="utf-8",
-        )
-    if run.returncode < 0 or run.returncode > 127:
-        raise RuntimeError(f"git could not merge: {run.stderr}")
-    return run.stdout
-
-
-def _marks(text: str) -> list[int]:
-    """The lines at which conflicts begin."""
-    return [
-        number
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.startswith("<<<<<<< ")
-    ]
-
-
 def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
     """A unified diff from the learner's function to the reference's.
 
@@ -424,6 +290,44 @@ def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
         "reference",
         lineterm="",
     )
+
+
+# --- a clone that was copied or moved --------------------------------------
+
+CURE = (
+    "Make .venv anew in this folder:\n"
+    "    rm -rf .venv && python3 -m venv .venv\n"
+    "    .venv/bin/pip install -e '.[course]'    (or `make tour`)\n"
+    "    source .venv/bin/activate"
+)
+"""What to do about it."""
+
+
+def moved(here: Path, root: Path = ROOT) -> str:
+    """A paragraph if the Python that runs is that of another clone.
+
+    `.venv` has absolute paths in it, of the clone whose `fx` and `stages` it
+    imports.  After a copy, its `pytest` would check the work in the folder
+    that was copied.
+
+    Args:
+        here: the folder in which the command was given.
+        root: the clone that is imported.
+
+    Returns:
+        The paragraph, or "".
+    """
+    here = here.resolve()
+    for folder in (here, *here.parents):
+        if folder != root and (folder / "stages" / "plugin.py").is_file():
+            return (
+                f"You are in {folder}, but the Python that runs ({sys.prefix}) "
+                f"has fx and stages of {root}, and would check the work there. "
+                f"Was this folder copied or moved? {CURE}"
+            )
+        if folder == root:
+            break
+    return ""
 
 
 if __name__ == "__main__":

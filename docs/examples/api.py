@@ -297,7 +297,7 @@ def rewriting() -> None:
     # fx.show
     page = fx.show(gm, torch.ones(2, 4))  # a notebook shows it
 
-    # fx.show.page.Page
+    # fx.show.document.Page
     page.write(Path(tempfile.gettempdir()) / "graph.html")
 
     # fx.diff

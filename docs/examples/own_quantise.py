@@ -39,19 +39,26 @@ def quantise(gm: fx.GraphModule) -> int:
             gm.add_submodule(new, Int8Linear(linear))
     for node in gm.graph.find_nodes(op="call_module"):
         node.target = made.get(str(node.target), node.target)
+    gm.delete_all_unused_submodules()
     gm.graph.lint()
     gm.recompile()
     return len(made)
 
 
+def size(module: nn.Module) -> int:
+    """The bytes of all weights."""
+    held = module.state_dict().values()
+    return sum(one.numel() * one.element_size() for one in held)
+
+
 def main() -> None:
     """Quantise a small network, traced on an example."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 4)).eval()
-    x = torch.randn(5, 8)
-    gm = fx.trace(model, torch.randn(2, 8))
-    want = gm(x)
-    print("layers:", quantise(gm))
+    model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 8))
+    x = torch.randn(5, 64)
+    gm = fx.trace(model.eval(), torch.randn(2, 64))
+    want, before = gm(x), size(gm)
+    print("layers:", quantise(gm), " bytes:", before, "->", size(gm))
     error = ((gm(x) - want).norm() / want.norm()).item()
     print("within 2 %:", error < 0.02, " guards:", len(gm.guards))
 

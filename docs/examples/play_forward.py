@@ -16,6 +16,7 @@ def forward(x: Tensor, y: Tensor) -> Tensor:
 def main() -> None:
     gm = fx.symbolic_trace(forward)
     print(gm.graph)
+    fx.show(gm, torch.ones(2, 3), torch.ones(3))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import TypeAlias
 import torch
 
 from fx._symbolic_trace import symbolic_trace
+from fx.node import Node
 from fx.passes.utils.matcher_utils import SubgraphMatcher
+from fx.rewriting.rewriter import Rewriter, rewrite
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern
 
@@ -78,6 +80,23 @@ def what_is_left() -> None:
     gm = symbolic_trace(four_in_a_row)
     count = rewrite_until_stable(gm, [Rule(relu_relu, relu)])
     print(count, [node.name for node in gm.graph.nodes])
+
+
+def two_rules() -> None:
+    by_pattern = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
+
+    @rewrite("call_function", torch.neg)
+    def by_function(node: Node, rewriter: Rewriter) -> None:
+        (inner,) = node.all_input_nodes
+        if inner.target is torch.neg:
+            rewriter.replace(node, inner.args[0], inputs=True)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        inner = torch.neg(x)
+        return torch.neg(inner) + inner
+
+    for rule in by_pattern, by_function:
+        print(rewrite_until_stable(symbolic_trace(program), [rule]), end=" ")
 
 
 def where_it_goes() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import fx
 from fx.passes.conv_bn_fusion import fold_conv_bn
-from fx.show.page import Page
+from fx.show.document import Page
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int) -> nn.Conv2d:

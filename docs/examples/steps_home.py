@@ -59,7 +59,7 @@ class Watching(Tracer):
 
 def film() -> Film:
     """Residual is traced and written, then edited and written again."""
-    steps = Film("stages.residual.Residual.forward", code="Its code", first=2)
+    steps = Film("stages.residual.Residual.forward", code="Its code")
     steps.rows = "Its graph"
     tracer = Watching()
     graph = tracer.trace(Residual())

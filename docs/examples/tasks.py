@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import fx
+from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.split_module import split_module
 
 
@@ -60,6 +61,18 @@ def replace_modules() -> None:
     gm.recompile()
     print(gm.code.strip())
     print([name for name, _ in gm.named_children()])
+
+
+def leave_out() -> None:
+    @fx.rewrite("call_module")
+    def drop(node: fx.Node, rewriter: fx.Rewriter) -> None:
+        module = rewriter.gm.get_submodule(str(node.target))
+        if isinstance(module, nn.Dropout | nn.Identity):
+            rewriter.replace(node, node.args[0])
+
+    gm = fx.symbolic_trace(Net())
+    print(drop(gm), "left out")
+    print(gm.code.strip())
 
 
 class Functional(nn.Module):
@@ -240,3 +253,78 @@ def devices() -> None:
     parts.graph.lint()
     parts.recompile()
     print(parts.code.strip())
+
+
+def order_of_insertion() -> None:
+    gm = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
+    x = gm.graph.find_nodes(op="placeholder")[0]
+    with gm.graph.inserting_after(x):
+        gm.graph.call_function(torch.sin, (x,))
+        gm.graph.call_function(torch.cos, (x,))
+    print([node.name for node in gm.graph.nodes])
+
+
+def what_new_nodes_know() -> None:
+    x = torch.ones(1, 3, 8, 8)
+    gm = fx.trace(Net().eval(), x)
+    relu = gm.graph.find_nodes(op="call_function", target=torch.relu)[0]
+    with gm.graph.inserting_after(relu):
+        new = gm.graph.call_function(torch.tanh, (relu,))
+    relu.replace_all_uses_with(new, lambda user: user is not new)
+    new.stack_trace = relu.stack_trace
+    gm.recompile()
+    FakeTensorProp(gm).propagate(x)
+    print(tuple(new.meta["val"].shape))
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = Net()
+        self.head = nn.BatchNorm2d(4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.body(x)
+        return x, self.head(x)
+
+
+def nodes_of_a_layer() -> None:
+    gm = fx.symbolic_trace(Two())
+    for node in gm.graph.nodes:
+        stack = node.meta.get("nn_module_stack", {})
+        if "body" in [path for path, _ in stack.values()]:
+            print(node.name, end=" ")
+    print()
+
+
+def without_a_branch() -> None:
+    gm = fx.symbolic_trace(Two())
+    (output,) = gm.graph.find_nodes(op="output")
+    fx.set_outputs(gm.graph, output.all_input_nodes[0])
+    gm.graph.eliminate_dead_code()
+    print([node.name for node in gm.graph.nodes][-2:])
+    gm.graph.eliminate_dead_code(effects="torch")
+    print([node.name for node in gm.graph.nodes][-2:])
+
+
+def batch_of_tensors() -> None:
+    def forward(batch: dict[str, Tensor]) -> Tensor:
+        return batch["x"] + batch["y"]
+
+    leaves = {"batch": {"x": fx.PH, "y": fx.PH}}
+    gm = fx.symbolic_trace(forward, concrete_args=leaves)
+    print(gm({"x": torch.ones(2), "y": torch.ones(2)}))
+
+
+def patterns_of_an_export() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    exported = torch.export.export(model, (torch.ones(2, 4),))
+    for normalize in (False, True):
+        gm = fx.from_torch(exported.module())
+        found = fx.replace_pattern(
+            gm,
+            lambda x: torch.relu(x),
+            lambda x: torch.tanh(x),
+            normalize=normalize,
+        )
+        print(len(found))

@@ -22,7 +22,7 @@ onmessage = async ({data}) => {
     const seconds = (performance.now() - before) / 1000;
     postMessage({...said, id: data.id, seconds});
   } catch (error) {
-    postMessage({id: data.id, error: String(error), printed: "", nodes: [],
-      code: "", problem: null});
+    postMessage({id: data.id, error: String(error), printed: "", page: "",
+      nodes: [], code: "", problem: null});
   }
 };

@@ -16,6 +16,7 @@ class FxPlay extends HTMLElement {
       `Edit and run it here (loads ${this.dataset.megabytes} MB, once)`,
       () => this.edit());
     this.insertBefore(this.bar, this.querySelector(".fx-recorded"));
+    this.fromLink();
   }
 
   button(text, act) {
@@ -28,10 +29,20 @@ class FxPlay extends HTMLElement {
     return made;
   }
 
-  edit() {
+  // What the reader has typed.
+  get program() {
+    return this.mirror ? this.mirror.getValue() : this.field.value;
+  }
+
+  set program(text) {
+    if (this.mirror) this.mirror.setValue(text);
+    else this.field.value = text;
+  }
+
+  async edit() {
     this.open.remove();
     this.field = document.createElement("textarea");
-    this.field.value = this.dataset.source;
+    this.field.value = this.linked ?? this.dataset.source;
     this.field.rows = this.field.value.split("\n").length + 2;
     this.field.spellcheck = false;
     this.field.setAttribute("aria-label", "Your program");
@@ -43,23 +54,127 @@ class FxPlay extends HTMLElement {
     }
     this.bar.before(this.field);
     this.go = this.button("Run (Ctrl+Enter)", () => this.run());
+    this.halt = this.button("Stop", () =>
+      FxPlay.failed("Stopped. The next run loads Python anew."));
+    this.halt.disabled = true;
+    if (!this.dataset.task) this.button("Copy a link to it", () => this.link());
     this.status = document.createElement("output");
     this.status.className = "fx-play-status";
     this.status.setAttribute("aria-live", "polite");
     this.bar.append(this.status);
+    if (this.dataset.choice) this.choices();
     this.result = document.createElement("div");
     this.result.className = "fx-play-result";
     this.append(this.result);
     this.field.focus();
-    this.run();
+    const ran = this.run();
+    await this.highlighted();
+    return ran;
+  }
+
+  // An editor with colours and line numbers, where the site has its files.
+  async highlighted() {
+    const made = new URL(`${this.dataset.root}made/play/`, location.href);
+    try {
+      FxPlay.editor ??= FxPlay.load(made);
+      await FxPlay.editor;
+    } catch {
+      return;
+    }
+    const focused = document.activeElement === this.field;
+    this.mirror = CodeMirror.fromTextArea(this.field, {
+      mode: "python", lineNumbers: true, indentUnit: 4, screenReaderLabel: "Your program",
+      viewportMargin: Infinity,
+      extraKeys: {
+        "Ctrl-Enter": () => this.run(), "Cmd-Enter": () => this.run(),
+        Tab: false, "Shift-Tab": false,
+      },
+    });
+    if (focused) this.mirror.focus();
+  }
+
+  static async load(made) {
+    const style = document.createElement("link");
+    style.rel = "stylesheet";
+    style.href = new URL("codemirror.css", made);
+    document.head.append(style);
+    for (const name of ["codemirror.js", "python.js"]) {
+      await new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = new URL(name, made);
+        script.addEventListener("load", resolve);
+        script.addEventListener("error", reject);
+        document.head.append(script);
+      });
+    }
+  }
+
+  // Other programs to begin with.
+  choices() {
+    const programs = JSON.parse(this.dataset.choice);
+    const made = document.createElement("select");
+    made.setAttribute("aria-label", "Another program");
+    made.append(new Option("Another program…", ""));
+    for (const title of Object.keys(programs)) made.append(new Option(title));
+    made.addEventListener("change", () => {
+      if (!made.value) return;
+      this.program = programs[made.value];
+      this.run();
+    });
+    this.bar.append(made);
+  }
+
+  // Put the program into the address, and that into the clipboard.
+  async link() {
+    const address = new URL(location.href);
+    address.hash = "";
+    address.searchParams.set("program", await FxPlay.packed(this.program));
+    history.replaceState(history.state, "", address);
+    try {
+      await navigator.clipboard.writeText(address.href);
+      this.status.textContent = "The link is copied.";
+    } catch {
+      this.status.textContent = "The link is in the address bar.";
+    }
+  }
+
+  static async packed(text) {
+    const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    return btoa(String.fromCharCode(...bytes))
+      .replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  }
+
+  static async unpacked(text) {
+    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    const stream = new Blob([Uint8Array.from(bytes, (one) => one.charCodeAt(0))])
+      .stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return new Response(stream).text();
+  }
+
+  // A program in the address is shown, and runs when the reader says so.
+  async fromLink() {
+    const packed = new URLSearchParams(location.search).get("program");
+    if (!packed || !this.dataset.choice) return;
+    try {
+      this.linked = await FxPlay.unpacked(packed);
+    } catch {
+      return;
+    }
+    const shown = this.querySelector(".highlight code, code");
+    if (shown) shown.textContent = this.linked;
+    this.querySelector(".fx-recorded").hidden = true;
   }
 
   async run() {
     this.status.textContent = FxPlay.worker ? "running" : "loading Python";
+    this.result.replaceChildren();
     this.go.disabled = true;
-    const asked = {source: this.field.value, task: this.dataset.task || ""};
+    this.halt.disabled = false;
+    const asked = {source: this.program, task: this.dataset.task || ""};
     const said = await FxPlay.ask(this.dataset.root, asked);
     this.go.disabled = false;
+    this.halt.disabled = true;
     this.status.textContent = said.seconds
       ? `done in ${said.seconds.toFixed(2)} s` : "done";
     this.show(said);
@@ -90,10 +205,11 @@ class FxPlay extends HTMLElement {
   }
 
   static failed(error) {
-    FxPlay.worker.terminate();
+    FxPlay.worker?.terminate();
     FxPlay.worker = null;
     for (const id of [...FxPlay.waiting.keys()]) {
-      FxPlay.answered({id, error, printed: "", nodes: [], code: "", problem: null});
+      FxPlay.answered(
+        {id, error, printed: "", page: "", nodes: [], code: "", problem: null});
     }
   }
 
@@ -105,6 +221,7 @@ class FxPlay extends HTMLElement {
         right ? "Right: it does what was asked." : `Not yet: ${said.problem}`);
     }
     if (said.error) this.part("fx-wrong", said.error);
+    if (said.page) this.viewer(said.page);
     if (said.nodes.length) this.nodes(said.nodes);
     this.text("Code", said.code);
     this.text("It prints", said.printed.trim());
@@ -133,6 +250,15 @@ class FxPlay extends HTMLElement {
     inner.textContent = text;
     box.append(inner);
     this.result.append(head, box);
+  }
+
+  // The page that fx.show makes, in a frame that can reach nothing.
+  viewer(page) {
+    const made = document.createElement("iframe");
+    made.title = "The graph";
+    made.setAttribute("sandbox", "allow-scripts");
+    made.srcdoc = page;
+    this.result.append(made);
   }
 
   // The nodes, of which the slider shows as many as have been recorded so far.

@@ -45,9 +45,8 @@ def _known(scene: Scene) -> dict[int, Stage]:
 def _commands(scene: Scene, stage: str) -> None:
     """What to type."""
     lines = (
-        f"pytest stages/{stage}    # what is written, what is right\n"
+        f"python -m stages watch {stage}    # checks at each save\n"
         f"python -m stages hint    # a hint for the next one, then more\n"
-        f"python -m stages watch {stage}    # again at each save\n"
         f"python -m stages solution NAME    # ours, once yours passes"
     )
     scene.code(scene.parent, lines, language="sh")

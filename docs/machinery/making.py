@@ -14,7 +14,7 @@ from docs.machinery.scene import Block, Scene, element
 from docs.machinery.source import ROOT
 
 MADE = ROOT / "docs" / "made"
-SHOWN = ("resnet18",)
+SHOWN = ("resnet18", "play_trace")
 """Files of docs/examples whose `page()` is a graph to look at."""
 
 

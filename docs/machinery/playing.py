@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as etree
@@ -23,19 +24,30 @@ from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.making import MADE, to_the_root, write
 from docs.machinery.scene import Block, Scene, element
+from docs.machinery.small_torch import listed
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
+from fx.show.document import SCRIPTS
 from stages.manifest import stages
 
 STAGES: Final = 5
 """The last stage of which all files run with the stand-in for torch."""
 
-MORE: Final = ("interpreter.py", "codegen/nested.py")
+MORE: Final = (
+    *("interpreter.py", "codegen/nested.py"),
+    *("show/describe.py", "show/document.py"),
+)
 """Files of later stages that run with it, too."""
 
 PYTHON: Final = "pyodide@314.0.7"
 """The package of Python for browsers, and its version."""
 
+EDITOR: Final = "codemirror@5.65.21"
+"""The package of the editor, and its version."""
+
+OF_EDITOR: Final = (
+    *("lib/codemirror.js", "lib/codemirror.css", "mode/python/python.js"),
+)
 PARTS: Final = (
     "pyodide.mjs",
     "pyodide.asm.mjs",
@@ -45,6 +57,9 @@ PARTS: Final = (
 )
 """Its files that a page loads."""
 
+ASSETS: Final = ("page.html", "page.css", *SCRIPTS)
+"""What the viewer's page consists of."""
+
 CACHE: Final = ROOT / "build" / "playground"
 PLAY: Final = MADE / "play"
 FX: Final = ROOT / "fx"
@@ -53,21 +68,23 @@ FX: Final = ROOT / "fx"
 def make() -> None:
     """Put what the pages load into docs/made."""
     write(PLAY / "fx.zip", archive())
-    if python := package():
-        for name in PARTS:
-            write(PLAY / name, (python / name).read_bytes())
+    for wanted, parts in ((PYTHON, PARTS), (EDITOR, OF_EDITOR)):
+        if folder := package(wanted):
+            for name in parts:
+                part = folder / name
+                write(PLAY / part.name, part.read_bytes())
 
 
-def package() -> Path | None:
-    """Where Python for browsers is; it is fetched once, if npm is there."""
-    folder = CACHE / PYTHON / "package"
+def package(wanted: str) -> Path | None:
+    """Where a package of npm is; it is fetched once, if npm is there."""
+    folder = CACHE / wanted / "package"
     npm = shutil.which("npm")
     if not folder.is_dir() and npm:
         target = folder.parent
         target.mkdir(parents=True, exist_ok=True)
         try:
             packed = subprocess.run(
-                [npm, "pack", "--silent", PYTHON],
+                [npm, "pack", "--silent", wanted],
                 cwd=target,
                 check=True,
                 capture_output=True,
@@ -75,7 +92,7 @@ def package() -> Path | None:
             ).stdout.split()[-1]
             shutil.unpack_archive(target / packed, target)
         except (subprocess.CalledProcessError, OSError) as error:
-            print(f"{PYTHON} was not fetched, so no page offers it: {error}")
+            print(f"{wanted} was not fetched, so no page offers it: {error}")
     return folder if folder.is_dir() else None
 
 
@@ -132,7 +149,20 @@ def face() -> str:
             own = {place / f"{one.name}.py" for one in node.names}
             if place.with_suffix(".py") in there or own <= there:
                 lines.append(ast.unparse(node))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + _ABSENT
+
+
+_ABSENT: Final = """
+from playground.showing import show
+
+
+def __getattr__(name):
+    raise AttributeError(
+        f"fx.{name} needs the installed torch: the small one of this page has "
+        "shapes and no numbers, and runs stages 01 to 06"
+    )
+"""
+"""What fx says in a page of the names that it lacks there."""
 
 
 def contents() -> Iterator[tuple[str, str]]:
@@ -140,11 +170,14 @@ def contents() -> Iterator[tuple[str, str]]:
     for path in files():
         yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
     yield "fx/__init__.py", face()
+    for name in ASSETS:
+        yield f"fx/show/{name}", (FX / "show" / name).read_text("utf-8")
     docs = ROOT / "docs"
     for folder, name in (("standin", "torch"), ("playground", "playground")):
         for path in sorted((docs / folder).rglob("*.py")):
             below = path.relative_to(docs / folder).as_posix()
             yield f"{name}/{below}", path.read_text("utf-8")
+    yield "torch/listed.json", listed()
     yield "tiny_fx.py", (docs / "examples" / "tiny_fx.py").read_text("utf-8")
 
 
@@ -161,7 +194,7 @@ def archive() -> bytes:
 
 
 def _editor(
-    scene: Scene, parent: etree.Element, source: str, task: str = ""
+    scene: Scene, parent: etree.Element, source: str, task: str = "", **of: str
 ) -> etree.Element:
     """A program, which a script makes an editor of."""
     size = megabytes()
@@ -170,6 +203,7 @@ def _editor(
         "data-source": source,
         "data-root": to_the_root(scene.directive.page),
         "data-task": task,
+        **of,
         "data-megabytes": str(size) if size else "",
         "data-search-exclude": "",
     }
@@ -179,16 +213,34 @@ def _editor(
 
 
 def flat(program: str) -> str:
-    """A program whose `main` is not a function, so that its names are there."""
-    before, _, main = program.partition("\n\n\ndef main() -> None:\n")
-    return f"{before}\n\n\n{dedent(main.removesuffix('main()'))}".strip()
+    """A program whose last function is not one, so that its names are there."""
+    before, _, rest = program.rpartition("\n\n\ndef ")
+    name, _, body = rest.partition("() -> None:\n")
+    body = re.sub(r'^    """.*"""\n', "", body).removesuffix(f"{name}()")
+    return f"{before}\n\n\n{dedent(body)}".strip()
+
+
+def more() -> dict[str, str]:
+    """The programs to choose from, by their titles."""
+    path = ROOT / "docs" / "examples" / "play_more.py"
+    found = {}
+    for one in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(one, ast.FunctionDef) and (
+            title := ast.get_docstring(one)
+        ):
+            program = standalone(f"docs.examples.play_more.{one.name}")
+            found[title.rstrip(".")] = flat(program)
+    return found
 
 
 def _play(scene: Scene) -> etree.Element:
     """A program that one may edit, and what it printed."""
     target = scene.directive.argument
     words = element(scene.parent, "div", css="fx-run-prose")
-    box = _editor(scene, scene.parent, flat(standalone(target)))
+    choice = {}
+    if scene.directive.flag("choice"):
+        choice = {"data-choice": json.dumps(more())}
+    box = _editor(scene, scene.parent, flat(standalone(target)), **choice)
     recorded = element(box, "div", css="fx-recorded")
     element(recorded, "p", "It prints", css="fx-where")
     scene.output(recorded, running.printed(target).strip("\n"))
@@ -212,6 +264,6 @@ def _tasks(scene: Scene) -> etree.Element:
 
 
 BLOCKS = {
-    "play": Block(Kind(True, {}, "prose"), _play),
+    "play": Block(Kind(True, {"choice": False}, "prose"), _play),
     "tasks": Block(Kind(True, {}, "prose"), _tasks),
 }

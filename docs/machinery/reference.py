@@ -151,16 +151,12 @@ def _import_of(module: Module, name: str) -> str:
 
 @cache
 def set_late() -> dict[str, str]:
-    """The names that fx sets when all its files are there, and their homes.
-
-    Both are dotted names, `fx.graph.CodeGen` and `fx.codegen.codegen.CodeGen`.
-    """
-    table = find(f"{_LATE}._NAMES")
+    """The names that fx sets last, dotted, and where each is defined."""
+    module = find(_LATE).module
     return {
-        f"{_import_of(table.module, holder.id)}.{key.value}": (
-            _home(table.module, value)
-        )
-        for node in ast.walk(definitions(table)[0])
+        f"{_import_of(module, holder.id)}.{key.value}": _home(module, value)
+        for statement in statements(module)
+        for node in ast.walk(statement)
         if isinstance(node, ast.Dict)
         for holder, names in zip(node.keys, node.values, strict=True)
         if isinstance(holder, ast.Name) and isinstance(names, ast.Dict)
@@ -176,6 +172,8 @@ def _home(module: Module, value: ast.expr) -> str:
             return _import_of(module, name) or f"{module.name}.{name}"
         case ast.Attribute(value=ast.Name(id=holder), attr=name):
             return f"{_import_of(module, holder)}.{name}"
+        case ast.Constant(value=str(path)):
+            return f"fx.{path}"
     return ""
 
 

@@ -78,6 +78,7 @@ GROUPS = {
         "fx.subgraph_rewriter.replace_pattern_with_filters",
         *("fx.extra.matching.explain.explain", "fx.rewriting_rules"),
         "fx.rewriting.rules.rewrite_until_stable",
+        *("fx.rewrite", "fx.Rewriter"),
         *("fx.rewriting.rules.Rule", "fx.rewriting.rules.DoesNotEndError"),
         "fx.subgraph_rewriter.RewriteOptions",
         "fx.passes.utils.matcher_utils.MatchOptions",
@@ -93,7 +94,7 @@ GROUPS = {
         "fx.passes.reinplace.ReinplaceReport",
     ),
     "passes": (
-        *("fx.show", "fx.show.page.Page"),
+        *("fx.show", "fx.show.document.Page"),
         *("fx.diff", "fx.passes.graph_diff.Difference"),
         "fx.passes.graph_diff.Change",
         "fx.passes.structure.structure_hash",

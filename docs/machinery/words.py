@@ -15,8 +15,8 @@ from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.literate import dotted
 from docs.machinery.reference import definitions
 from docs.machinery.source import FILES, find, page_of
-from stages.floors import LIBRARY, SourceFile, source_file
-from stages.manifest import stages
+from stages.manifest import REFERENCE as LIBRARY
+from stages.manifest import SourceFile, source_file, stages
 
 WORDS: Final = 220
 """Words that one reads in a minute."""
@@ -99,8 +99,9 @@ def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
     """A text with what is only known when the site is built.
 
     `{minutes PAGE}` is how long it takes to read that page, `{repository}` the
-    address to clone: that of the edit links, if the build has one. `{at NAME}`
-    is the file and line of a definition of fx, with a link.
+    address to clone: that of the edit links; a build without one leaves the
+    line out. `{at NAME}` is the file and line of a definition of fx, with a
+    link.
 
     Args:
         text: a line of a page.
@@ -111,7 +112,9 @@ def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
     Raises:
         UnknownName: fx defines no such name.
     """
-    address = os.environ.get("REPO_URL") or "ADDRESS-OF-THE-REPOSITORY"
+    address = os.environ.get("REPO_URL") or ""
+    if "{repository}" in text and not address:
+        return ""
     text = text.replace("{repository}", address)
     text = re.sub(
         r"\{minutes (\S+)\}",

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 import torch
 
 import fx  # here, so that no run has to
-from fx.show.page import Page
+from fx.show.document import Page
 from tests.process import fork
 
 ROOT = Path(__file__).resolve().parents[2]

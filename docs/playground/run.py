@@ -14,7 +14,9 @@ from typing import Any, Final, TypeAlias
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.linked_list.ordered_graph import OrderedGraph
+from fx.tracing.tracer import Tracer
 
+from .showing import SHOWN, show
 from .tasks import TASKS
 
 AnyValue: TypeAlias = Any
@@ -32,31 +34,46 @@ def play(source: str, task: str = "") -> str:
         task: the task that it should fulfil, if any.
 
     Returns:
-        JSON: `printed`; `nodes` and `code` of the last graph that it made;
-        `error`; and `problem`, what the task still lacks, or null without one.
+        JSON: `printed`; `error`; `problem`, what the task still lacks, or null
+        without one; `page`, the viewer's page of what it gave to `fx.show`, or
+        else of its last module; and for a graph without a module, and in a
+        task, `nodes` and `code`.
     """
     lines = source.splitlines(keepends=True)
     linecache.cache[PLACE] = (len(source), None, lines, PLACE)
     said = io.StringIO()
     names: dict[str, AnyValue] = {"__name__": "__main__"}
-    error, problem = "", None
+    error, problem, page = "", None, ""
+    Tracer.record_stack_traces = True  # the viewer shows the lines
+    SHOWN.clear()
     with contextlib.redirect_stdout(said):
         try:
             exec(compile(source, PLACE, "exec", dont_inherit=True), names)
             if task:
                 problem = TASKS[task].problem(names)
+            else:
+                page = _page(names)
         except Exception as raised:
             error = _told(raised)
-    nodes, code = _graph(names)
+    nodes, code = ([], "") if page else _graph(names)
     return json.dumps(
         {
             "printed": said.getvalue(),
+            "page": page,
             "nodes": nodes,
             "code": code,
             "error": error,
             "problem": problem,
         }
     )
+
+
+def _page(names: Mapping[str, AnyValue]) -> str:
+    """The viewer's page of what was shown, or of the last module; or ""."""
+    modules = [one for one in names.values() if isinstance(one, GraphModule)]
+    if modules and not SHOWN:
+        show(modules[-1])
+    return SHOWN[-1].html if SHOWN else ""
 
 
 def _told(raised: Exception) -> str:

@@ -6,6 +6,9 @@ calls of these functions in the same way as those of torch.
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
+from types import ModuleType
 from typing import Final
 
 from . import _C as _C
@@ -14,7 +17,7 @@ from . import nn as nn
 from . import overrides as overrides
 from . import return_types as return_types
 from . import utils as utils
-from ._functions import FUNCTIONS
+from ._functions import FUNCTIONS, MADE, of_torch
 from ._functions import arange as arange
 from ._functions import tensor as tensor
 from ._tensor import DTYPES
@@ -26,6 +29,9 @@ from ._tensor import dtype as dtype
 from .torch_version import TorchVersion
 
 __version__: Final = TorchVersion("2.15.0")
+
+
+DisableTorchFunctionSubclass: Final = nullcontext
 
 
 class _Never:
@@ -67,3 +73,34 @@ globals().update(FUNCTIONS)
 def typename(value: object) -> str:
     """The name of a value's class, with its module."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+class _Space(ModuleType):
+    """A module of torch of which only the functions' names are known."""
+
+    def __getattr__(self, name: str) -> AnyValue:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if made := MADE.get((self.__name__, name)):
+            return made
+        return of_torch(self.__name__, name)
+
+
+def _space(name: str) -> AnyValue:
+    return sys.modules.setdefault(name, _Space(name))
+
+
+special, linalg, fft, functional = (
+    _space(f"torch.{name}")
+    for name in ("special", "linalg", "fft", "functional")
+)
+for _name in ("_special", "_linalg", "_fft"):
+    setattr(_C, _name, _space(f"torch._C.{_name}"))
+functional.einsum = FUNCTIONS["einsum"]
+
+
+def __getattr__(name: str) -> AnyValue:
+    """A function, made when it is first asked for."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return globals().setdefault(name, of_torch("torch", name))

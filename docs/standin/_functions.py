@@ -7,9 +7,11 @@ A function first asks the classes of its arguments, as torch does with
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Callable, Iterable
 from functools import wraps
+from pathlib import Path
 from typing import Final
 
 from ._tensor import (
@@ -42,33 +44,85 @@ def overridable(
     return function
 
 
-def functional(
-    *positional: str,
-) -> Callable[[Callable[..., AnyValue]], Callable[..., AnyValue]]:
-    """A function of torch.nn.functional written in Python.
+LISTED: Final[dict[str, AnyValue]] = json.loads(
+    Path(__file__).with_name("listed.json").read_text(encoding="utf-8")
+)
+"""What torch has: docs/machinery/small_torch.py writes it down."""
 
-    An argument is asked with all defaults filled in, as torch does it.
 
-    Args:
-        positional: the parameters that are handed over by position.
+MADE: Final[dict[tuple[str, str], Callable[..., AnyValue]]] = {}
+"""The functions of that list that were asked for, by module and name."""
+
+
+class NoRule(NotImplementedError):
+    """A shape is asked for of which nothing is known here."""
+
+
+def no_rule(name: str) -> Callable[..., AnyValue]:
+    """What is called for a function that has no rule here."""
+
+    def unknown(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        raise NoRule(
+            f"the small torch of this page has no rule for the shape that "
+            f"{name} gives; the installed fx computes it"
+        )
+
+    return unknown
+
+
+def lacking(module: str, name: str) -> AttributeError:
+    """The error for a name of torch that is not here."""
+    return AttributeError(
+        f"the small torch of this page has no {module}.{name}; the installed "
+        "fx traces programs with the real one"
+    )
+
+
+def of_torch(
+    module: str, name: str, rule: Callable[..., AnyValue] | None = None
+) -> Callable[..., AnyValue]:
+    """A function of torch, which asks its arguments first.
+
+    One that torch has in Python asks them with all defaults filled in.
+
+    Raises:
+        AttributeError: torch has none, or none that can be recorded.
     """
+    entry = LISTED["functions"].get(f"{module}.{name}")
+    if entry is None:
+        raise lacking(module, name)
+    key = entry["module"], entry["name"]
+    if key not in MADE:
+        MADE[key] = _made(entry, rule or no_rule(f"{module}.{name}"))
+    return MADE[key]
 
-    def made(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
-        signature = inspect.signature(rule)
 
-        @wraps(rule)
-        def function(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            given = dict(bound.arguments)
-            first = tuple(given.pop(name) for name in positional)
-            found = asked(function, first, given)
-            return found[0] if found else rule(*args, **kwargs)
+def _made(
+    entry: dict[str, AnyValue], rule: Callable[..., AnyValue]
+) -> Callable[..., AnyValue]:
+    if "handed" not in entry:
+        return overridable(rule, entry["name"], entry["module"])
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(one[0], kind, default=one[1])
+            if len(one) == 2
+            else inspect.Parameter(one[0], kind)
+            for one in entry["parameters"]
+        ]
+    )
 
-        function.__module__ = "torch.nn.functional"
-        return function
+    def function(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        first = tuple(given.pop(n) for n in [*given][: entry["handed"]])
+        found = asked(function, first, given)
+        return found[0] if found else rule(*first, **given)
 
-    return made
+    function.__name__ = function.__qualname__ = entry["name"]
+    function.__module__ = entry["module"]
+    return function
 
 
 def shape_of(value: AnyValue) -> tuple[int, ...]:
@@ -313,6 +367,45 @@ def where(condition: Tensor, input: AnyValue, other: AnyValue) -> Tensor:
     return Tensor(broadcast(*shapes), dtype_of(input, other))
 
 
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, *args: AnyValue, **more: AnyValue
+) -> Tensor:
+    """Values, mixed by how much the keys are like the queries."""
+    return Tensor([*query.shape[:-1], value.shape[-1]], query.dtype)
+
+
+def embedding(input: Tensor, weight: Tensor, **more: AnyValue) -> Tensor:
+    """The rows of a matrix with some numbers."""
+    return Tensor([*input.shape, weight.shape[-1]], weight.dtype)
+
+
+def lost(input: Tensor, *args: AnyValue, **more: AnyValue) -> Tensor:
+    """One number, or one for each if they are not reduced."""
+    return Tensor((), input.dtype)
+
+
+def topk(
+    input: Tensor, k: int, dim: int = -1, *args: AnyValue, **more: AnyValue
+) -> tuple[Tensor, Tensor]:
+    """The largest numbers, and where they are."""
+    at = known(dim, input.ndim)
+    shape = [*input.shape[:at], k, *input.shape[at + 1 :]]
+    return Tensor(shape, input.dtype), Tensor(shape, int64)
+
+
+def einsum(equation: str, *operands: Tensor) -> Tensor:
+    """A sum of products, by letters."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    if not arrow or "." in equation:
+        no_rule("torch.einsum with ... or without an arrow")()
+    sizes: dict[str, int] = {}
+    for letters, one in zip(inputs.split(","), operands, strict=True):
+        for letter, size in zip(letters, one.shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise RuntimeError(f"{letter} is {sizes[letter]} and {size}")
+    return Tensor([sizes[letter] for letter in output], operands[0].dtype)
+
+
 def made(*size: AnyValue, dtype: dtype = float32, **more: AnyValue) -> Tensor:
     """A new tensor of a shape."""
     whole = size[0] if size and not isinstance(size[0], int) else size
@@ -356,7 +449,7 @@ _RULES: Final = (
     ("zeros ones rand randn empty randint randperm", made),
 )
 _OWN: Final = (addmm, cat, stack, split, chunk, reshape, flatten, permute)
-_MORE: Final = (transpose, t, squeeze, unsqueeze, conv2d, where)
+_MORE: Final = (transpose, t, squeeze, unsqueeze, conv2d, where, topk)
 FACTORIES: Final = "zeros ones rand randn empty randint randperm".split()
 _METHODS: Final = {
     "view": reshape,
@@ -387,13 +480,14 @@ def _define() -> None:
             FUNCTIONS[name] = overridable(rule, name)
     for own in (*_OWN, *_MORE):
         FUNCTIONS[own.__name__] = overridable(own)
+    FUNCTIONS["einsum"] = of_torch("torch.functional", "einsum", einsum)
 
 
 def _give_methods() -> None:
     """Give tensors the methods of the same names, and operators."""
     beside = {
         *FACTORIES,
-        *(one.__name__ for one in (cat, stack, where, conv2d)),
+        *(one.__name__ for one in (cat, stack, where, conv2d, einsum)),
     }
     for name, function in FUNCTIONS.items():
         if name not in beside:

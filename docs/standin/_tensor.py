@@ -19,6 +19,12 @@ class dtype:
         self.rank = rank
 
     @property
+    def itemsize(self) -> int:
+        """The bytes of one number."""
+        bits = self.name.lstrip("abcdefghijklmnopqrstuvwxyz")
+        return int(bits) // 8 if bits else 1
+
+    @property
     def is_floating_point(self) -> bool:
         """Whether it has fractions."""
         return self.rank >= 4

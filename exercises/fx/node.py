@@ -27,7 +27,14 @@ from .use_def.text import (
     pretty_target,
     tensor_text,
 )
-from .use_def.values import AnyValue, ArgsKwargsPair, Argument, base_types
+from .use_def.values import (
+    LEAVES,
+    AnyValue,
+    ArgsKwargsPair,
+    Argument,
+    Open,
+    base_types,
+)
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -73,10 +80,14 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     """
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
-    return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
+    return map_aggregate(
+        a,
+        # A class with a class of its own is asked more slowly than a set.
+        lambda x: x if type(x) in LEAVES or not isinstance(x, Node) else fn(x),
+    )
 
 
-class Node(NamedNode["Graph"]):
+class Node(NamedNode["Graph"], metaclass=Open):
     """One call of the program, or a parameter, a fetch, the return.
 
     What args and kwargs mean depends on `op`:
@@ -181,7 +192,7 @@ class Node(NamedNode["Graph"]):
         self._name = name
 
     def _call(self, op: Opcode, target: Target) -> None:
-        """Change what the node does; `Graph.find_nodes` follows."""
+        """Set the opcode and the target; `Graph.find_nodes` follows."""
         is_known = self.graph._table.drop(self)
         NamedNode._call(self, op, target)
         if is_known:

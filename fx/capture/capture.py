@@ -55,7 +55,8 @@ _LIFT: Final = torch.ops.aten.lift_fresh_copy.default
 
 
 MAX_ELEMENTS: Final = 1
-"""How many elements a constant may have, so that `item()` works."""
+"""How many elements a constant may have, so that `item()` works; a literal, of
+which `tolist()` can be asked, may have 64 times as many."""
 
 
 class CaptureGuards:
@@ -335,7 +336,7 @@ def to_fake(mode: FakeTensorMode, value: AnyValue) -> AnyValue:
 
 def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
     """A copy of a tensor that is small enough to be a constant, else None."""
-    if tensor.numel() > MAX_ELEMENTS:
+    if tensor.numel() > 64 * MAX_ELEMENTS:
         return None
     with unset_fake_temporarily():
         return tensor.clone()

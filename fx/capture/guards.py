@@ -56,6 +56,12 @@ class ReadMode(TorchFunctionMode):
         for leaf in leaves:
             if self._varies(leaf):
                 raise value_read(getattr(func, "__qualname__", func))
+        if func is torch.Tensor.__repr__ and self._varies(args[0]):
+            frames.warn(
+                "make_fx met a tensor as text, which has the data of this one "
+                "run: to print it is fine, but a value that is made of the "
+                "text is a constant of the graph. Compute it from the tensor"
+            )
         return func(*args, **kwargs)
 
 

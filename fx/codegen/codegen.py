@@ -192,7 +192,7 @@ class CodeGen:
         descs: Sequence[str] | None,
         repr_fn: Callable[[object], str],
     ) -> str:
-        """The return statement, by a `generate_output` of any age.
+        """Call `generate_output` with the keywords that it accepts.
 
         The oldest overrides write `f"return {value!r}"`, and a node's name need
         not be its variable: while a user's method runs, `repr(node)` is that.

@@ -27,6 +27,7 @@ import torch
 from ..linked_list.namespace import BUILTINS, TAKEN, Namespace, target_to_str
 from ..node import Node
 from ..torch_private import pytree
+from ..use_def.dead_code import RULE
 from ..use_def.text import _get_qualified_name, is_from_torch, resolves_to
 from ..use_def.values import AnyValue
 
@@ -182,7 +183,7 @@ class GlobalNames:
         """A path in torch, the name of a builtin, or a global bound to it."""
         text = _get_qualified_name(obj)
         if text.startswith("torch.") and is_from_torch(obj):
-            if resolves_to(text, obj):
+            if RULE.get() == "torch" or resolves_to(text, obj):
                 return self.in_torch(text)
         elif text in BUILTINS:  # a bare name is that of a builtin itself
             name = self.builtin(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 
 from .. import _pytree as fx_pytree
 from .._pytree import child_specs, flatten_input
@@ -225,7 +226,10 @@ def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:
     result: list[str] = []
     may_have_one = True
     for name in reversed(names):
-        default = defaults.get(name, "")
+        # A fixed input is taken as `m_1`, whose default is the parameter's.
+        parts = (f"{name}_{number}" for number in count(1))
+        default = defaults.get(next(p for p in parts if p not in names))
+        default = defaults.get(name, default)
         may_have_one = may_have_one and bool(default)
         result.append(f"{name} = {default}" if may_have_one else name)
     return result[::-1]

@@ -45,21 +45,14 @@ from .. import (
 from ..codegen import attributes
 from ..codegen.codegen import CodeGen
 from ..codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
-from ..extra.saving import packing
-from ..extra.watching import flags
-from ..graph import Graph
-from ..graph_module import GraphModule
 from ..linked_list.namespace import Namespace
 from ..passes import utils
 from ..passes.utils import matcher_utils
 from ..recording import operators
-from ..torch_private import torch_fx
 from ..tracing.tracer import Tracer
 from ..use_def import contracts, dead_code, text, values
 from ..use_def.values import AnyValue, Args, Argument, Kwargs
-from .first_use import importer
-from .passed_on import finder
-from .torch_graphs import read_from_torch, to_torch
+from .first_use import importer, load, of_namesake
 
 
 def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
@@ -82,9 +75,10 @@ def _deserialization_tracer(cls: type[Tracer], root: nn.Module) -> Tracer:
     return cls()
 
 
-_OF_UTILS: Final[dict[str, str]] = dict.fromkeys(
-    ("HolderModule", "compare_graphs", "lift_subgraph_as_module"), "common"
-)
+_OF_UTILS: Final[dict[str, str]] = {
+    name: f"passes.utils.common.{name}"
+    for name in ("HolderModule", "compare_graphs", "lift_subgraph_as_module")
+}
 """What `fx.passes.utils` has of its modules, by name."""
 
 
@@ -143,14 +137,11 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
         "_PyTreeInfo": contracts.PyTreeInfo,
-        "_pytree_info": packing._pytree_info,
-        "_parse_stack_trace": torch_fx.parse_stack_trace,
         "inplace_methods": operators.inplace_methods,
         "magic_methods": operators.magic_methods,
         "reflectable_magic_methods": operators.reflectable_magic_methods,
     },
     graph_module: {
-        "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": _copy_attr,
     },
@@ -162,7 +153,6 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
     },
     operator_schemas: {
         "_normalize_function_or_error": _normalize_function_or_error,
-        "_torchscript_type_to_python_type": torch_fx.python_type,
     },
     _pytree: {
         "_dict_flatten_spec": _pytree._values,
@@ -174,9 +164,6 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "NodeSourceAction": torch_traceback.NodeSourceAction,
     },
     _symbolic_trace: {
-        "_get_is_fx_tracing": flags.Flag(bool),
-        "_is_fx_tracing_context": flags.is_fx_tracing_context,
-        "_is_fx_tracing_flag": flags.Flag(False),
         "_set_is_fx_tracing": _symbolic_trace.set_is_fx_tracing,
     },
     Tracer: {
@@ -192,18 +179,46 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
 }
 """Module or class of fx -> the names that it gets, and what they mean."""
 
+_LATER: Final[dict[ModuleType, dict[str, str]]] = {
+    graph: {
+        "_parse_stack_trace": "torch_private.torch_fx.parse_stack_trace",
+        "_pytree_info": "extra.saving.packing._pytree_info",
+    },
+    graph_module: {
+        "_CodeOnlyModule": "torch_private.torch_fx.CodeOnlyModule",
+        "_exec_with_source": "torch_private.torch_fx.exec_with_source",
+        "reduce_graph_module": (
+            "extra.saving.pickled_modules.reduce_graph_module"
+        ),
+    },
+    _symbolic_trace: {
+        name: f"extra.watching.flags.{name[1:]}"
+        for name in (
+            *("_get_is_fx_tracing", "_is_fx_tracing_context"),
+            "_is_fx_tracing_flag",
+        )
+    },
+    operator_schemas: {
+        "_torchscript_type_to_python_type": (
+            "torch_private.torch_fx.python_type"
+        ),
+    },
+}
+"""Module of fx -> names that are looked up when they are asked for."""
+
+
+def _read_from_torch(source: AnyValue) -> AnyValue:
+    """A pattern or replacement of torch.fx as one of fx."""
+    return load("compat.torch_graphs.read_from_torch")(source)
+
 
 def set_all() -> None:
-    """Set the names; the package root does so when all modules are there.
-
-    `to_torch` is set here too, because a graph does not know of torch.fx.  The
-    classes declare it, for type checkers.
-    """
-    Graph.to_torch = GraphModule.to_torch = to_torch
+    """Set the names; the package root does so when all modules are there."""
     for kind in (torch.fx.Graph, torch.fx.GraphModule):
-        matcher_utils.CONVERTERS[kind] = read_from_torch
+        matcher_utils.CONVERTERS[kind] = _read_from_torch
     for door in _FRONT_DOORS:
-        vars(door)["__getattr__"] = finder(door.__name__)
+        later = _LATER.get(door, {})
+        vars(door)["__getattr__"] = of_namesake(door.__name__, later)
     for holder, names in _NAMES.items():
         for name, value in names.items():
             setattr(holder, name, value)

@@ -48,11 +48,11 @@ without it the module would take other arguments.
 
 
 @overload
-def from_torch(source: torch.fx.GraphModule) -> GraphModule: ...
+def from_torch(source: torch.fx.GraphModule | GraphModule) -> GraphModule: ...
 @overload
-def from_torch(source: torch.fx.Graph) -> Graph: ...
+def from_torch(source: torch.fx.Graph | Graph) -> Graph: ...
 def from_torch(
-    source: torch.fx.GraphModule | torch.fx.Graph,
+    source: torch.fx.GraphModule | torch.fx.Graph | GraphModule | Graph,
 ) -> GraphModule | Graph:
     """The same graph or module in fx; `source` stays as it is.
 
@@ -65,7 +65,8 @@ def from_torch(
     with a warning.
 
     Args:
-        source: a graph of torch.fx, or a module that has one.
+        source: a graph of torch.fx, or a module that has one. What is fx's
+            already is returned as it is.
 
     Raises:
         TypeError: `source` is neither; the graph has a code generator of its
@@ -74,6 +75,8 @@ def from_torch(
 
     Cost: O(nodes + size of their arguments).
     """
+    if isinstance(source, (Graph, GraphModule)):
+        return source
     if isinstance(source, torch.fx.Graph):
         return _graph_from_torch(source)
     if not isinstance(source, torch.fx.GraphModule):
@@ -146,12 +149,25 @@ def to_torch(
         )
     _warn_of_hooks(source)
     graph = _graph_to_torch(source.graph)
-    module = torch.fx.GraphModule(source, graph, type(source).__name__)
+    is_guarded = hasattr(graph._codegen, "of_other_library")
+    kind = _Guarded if is_guarded else torch.fx.GraphModule
+    module = kind(source, graph, type(source).__name__)
     for path, part in module.named_modules():
         unsaved = source.get_submodule(path)._non_persistent_buffers_set
         part._non_persistent_buffers_set |= unsaved & part._buffers.keys()
     module.meta.update(source.meta)
     return module
+
+
+class _Guarded(torch.fx.GraphModule):
+    """A module of `fx.trace`, whose inputs or outputs are nested.
+
+    Pickled as fx's: torch.fx pickles code, and not what it calls.
+    """
+
+    def __reduce__(self) -> AnyValue:
+        """How to make it again."""
+        return to_torch, (from_torch(self),)
 
 
 def _warn_of_hooks(source: torch.nn.Module) -> None:
@@ -175,7 +191,7 @@ def _graph_from_torch(old: torch.fx.Graph) -> Graph:
     new = Graph()
     _copy_nodes(old, new, torch.fx.map_arg)
     codegen: AnyValue = old._codegen
-    new.set_codegen(_like(codegen, _CODEGENS))
+    new.set_codegen(codegen_like(codegen))
     if type(codegen) is torch_fx.PyTreeCodeGen:
         new._pytree_info = PyTreeInfo(*codegen.pytree_info)
     return new
@@ -189,7 +205,7 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
         for node in new.find_nodes(op="placeholder"):
             node.args = ()  # torch.fx writes a default into an assignment
     kinds = {ours: theirs for theirs, ours in _CODEGENS.items()}
-    new.set_codegen(_like(old._codegen, kinds))
+    new.set_codegen(codegen_like(old._codegen, kinds))
     return new
 
 
@@ -224,7 +240,9 @@ def _copy_nodes(
         copies[node] = copy
 
 
-def _like(codegen: AnyValue, kinds: dict[type, type]) -> AnyValue:
+def codegen_like(
+    codegen: AnyValue, kinds: dict[type, type] = _CODEGENS
+) -> AnyValue:
     """A code generator of the other library that writes the same.
 
     A function that the user has set to edit the generated code goes along.

@@ -212,7 +212,7 @@ def _renamed(
 
 
 def _is_number_type(kind: AnyValue) -> bool:
-    """Whether a type is one of numbers."""
+    """Whether a type is a number type."""
     return isinstance(kind, type) and issubclass(kind, (int, float, complex))
 
 

@@ -23,6 +23,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.conv_bn_fusion import fold_conv_bn
+from ..rewriting.rewriter import Rewriter, rewrite
 from ..use_def.dotted_path import find
 
 __all__ = [
@@ -59,30 +60,39 @@ def fuse(
     if not inplace:
         model = copy.deepcopy(model)
     if not (no_trace and isinstance(model, GraphModule)):
-        model = symbolic_trace(model)
+        model = _traced(model)
     fold_conv_bn(model)
     return model
+
+
+def _traced(model: nn.Module) -> GraphModule:
+    """The trace of a module; of one that `fx.trace` has made, a copy.
+
+    Its inputs may be nested, for which a symbolic trace has one proxy.
+    """
+    if isinstance(model, GraphModule) and model.guards != ():
+        return GraphModule(model, copy.deepcopy(model.graph))
+    return symbolic_trace(model)
 
 
 def remove_dropout(model: nn.Module) -> nn.Module:
     """Trace a module, and leave out each dropout, even in training.
 
-    Left out are modules of the class `nn.Dropout` that the graph calls, unless
-    other code runs with them, as a hook does.  In evaluation mode they return
-    their very input, not a copy, so the new module does what `model` does
-    then, even where the value is written later.
+    Left out are calls of `nn.Dropout` itself, unless other code runs with them,
+    as a hook does.  In evaluation mode they return their very input.
 
     torch.fx: experimental/optimization.py, remove_dropout
     """
-    gm = symbolic_trace(model)
-    for node in gm.graph.find_nodes(op="call_module"):
+
+    @rewrite("call_module")
+    def drop(node: Node, rewriter: Rewriter) -> None:
         module = find(gm, str(node.target))
         if type(module) is nn.Dropout and is_torchs(module):
-            (value,) = node.all_input_nodes
-            node.replace_all_uses_with(value)
-            gm.graph.erase_node(node)
+            rewriter.replace(node, *node.all_input_nodes)
+
+    gm = _traced(model)
+    drop(gm)
     gm.delete_all_unused_submodules()
-    gm.recompile()
     return gm
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
@@ -175,6 +176,14 @@ _WITHOUT_TABLE: Final[DecompositionTable] = {
     torch.ops.aten.detach.default: torch.ops.aten.alias.default
 }
 """What is decomposed if nothing is said about it."""
+
+
+def __getattr__(name: str) -> AnyValue:
+    """What torch has here besides, its own: one machine, with its own graphs.
+
+    They reach a program as any graph of torch.fx does.
+    """
+    return getattr(importlib.import_module(f"torch.{__name__}"), name)
 
 
 # -- inputs and outputs ----------------------------------------------------

@@ -90,7 +90,7 @@ class NamedNode(Link, Generic[GraphT_co]):
         self._call(self._op, target)
 
     def _call(self, op: Opcode, target: Target) -> None:
-        """Change what the node does."""
+        """Set the opcode and the target."""
         self._op = op
         self._target = target
 

@@ -10,7 +10,8 @@ anything else, the BatchNorm stays.
 
 from __future__ import annotations
 
-from itertools import chain, count
+from collections import Counter
+from itertools import accumulate, chain, count
 from typing import Final
 
 from torch import nn
@@ -20,7 +21,7 @@ from ..extra.effects.effects import classify, places_in
 from ..extra.effects.modules import is_torchs
 from ..graph_module import GraphModule
 from ..node import Node
-from ..rewriting.snapshot import Snapshot
+from ..rewriting.rewriter import Rewriter, rewrite
 from ..use_def import dotted_path
 from ..use_def.values import AnyValue
 from .utils.call_order import may_write_attributes
@@ -72,38 +73,31 @@ def fold_conv_bn(gm: GraphModule) -> int:
     `fx.experimental.optimization.fuse` does, and a model in training is an
     AssertionError.
     """
-    with Snapshot(gm):
-        return _folded(gm)
-
-
-def _folded(gm: GraphModule) -> int:
-    """Fold all pairs, and say how many there were.
-
-    The call of the layer stays where it is, and calls another module.  So it
-    does not matter what is written between the two calls: only the BatchNorm
-    has the result of the layer.
-    """
-    folded: dict[str, str] = {}
     written = _written(gm)
-    for node in gm.graph.find_nodes(op="call_module"):
+    used = Counter(str(n.target) for n in gm.graph.find_nodes(op="call_module"))
+    for node in gm.graph.find_nodes(op="get_attr"):
+        used[str(node.target).rpartition(".")[0]] += 1
+
+    # The call of the layer stays where it is, and calls another module. So it
+    # does not matter what is written between the two calls: only the BatchNorm
+    # has the result of the layer.
+    @rewrite("call_module")
+    def fold(node: Node, rewriter: Rewriter) -> None:
         call = node.args[0] if node.args else None
         if not isinstance(call, Node) or call.op != "call_module":
-            continue
+            return
         layer = dotted_path.find(gm, str(call.target))
         norm = dotted_path.find(gm, str(node.target))
         alone = [*call.users] == [node] and node.all_input_nodes == [call]
         if alone and _can_be_folded(layer, norm, call, written):
-            path = _new_path(gm, str(call.target))
-            folded[path] = str(call.target)
-            gm.add_submodule(path, _fused(layer, norm))
-            call.target = path
-            node.replace_all_uses_with(call)
-            gm.graph.erase_node(node)
+            call.target = _new_path(gm, str(call.target), used)
+            gm.add_submodule(call.target, _fused(layer, norm))
+            rewriter.replace(node, call)
+
+    folded = fold(gm)
     if folded:
         gm.delete_all_unused_submodules()
-        _take_old_paths(gm, folded)
-        gm.recompile()
-    return len(folded)
+    return folded
 
 
 def _written(gm: GraphModule) -> set[int]:
@@ -150,12 +144,17 @@ def _can_be_folded(
     return is_flat == isinstance(layer, nn.Linear)
 
 
-def _new_path(gm: GraphModule, old: str) -> str:
-    """A path at the root, where nothing is yet.
+def _new_path(gm: GraphModule, old: str, used: Counter[str]) -> str:
+    """The old path; if more uses what is there, a free one at the root.
 
-    The old path may be called elsewhere in the graph, and must mean there what
-    it did.
+    In `used` is counted how often each module is called or asked for a tensor.
     """
+    if (
+        sum(used[path] for path in accumulate(old.split("."), "{}.{}".format))
+        == 1
+    ):
+        return old
+    used[old] -= 1
     name = old.replace(".", "_")  # beside it, a Sequential would call it, too
     endings = chain([""], map("_{}".format, count(1)))
     paths = (f"{name}_folded{ending}" for ending in endings)
@@ -173,21 +172,3 @@ def _fused(layer: AnyValue, norm: AnyValue) -> nn.Module:
     finally:
         layer.train(was_training)
     return fused.train(was_training)
-
-
-def _take_old_paths(gm: GraphModule, folded: dict[str, str]) -> None:
-    """Move new layers to the paths of the old ones, as far as these are free.
-
-    Then the names in the state dict stay as they were.
-
-    Args:
-        gm: the module, without what nothing uses; not recompiled.
-        folded: new path -> old path.
-    """
-    for node in gm.graph.find_nodes(op="call_module"):
-        path = str(node.target)
-        old = folded.get(path)
-        if old is not None and not dotted_path.exists(gm, old):
-            gm.add_submodule(old, dotted_path.find(gm, path))
-            gm.delete_submodule(path)
-            node.target = old

@@ -149,7 +149,7 @@ class _Search:
         self.found: Found | None = None
 
     def shrink(self, calls: list[Node]) -> None:
-        """Leave out of calls that differ what is not needed for it.
+        """Drop calls that are not needed to reproduce the difference.
 
         Args:
             calls: in the order of the graph.

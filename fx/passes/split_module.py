@@ -92,8 +92,8 @@ def split_module(
         qualname_map: filled with the new path of each module that is called
             -> its path in `m`.
         keep_original_order: run the parts in the order of their first calls.
-            By default, a part runs as soon as it can, the last one first of
-            those that a part has made ready.
+            By default, a part runs as soon as its inputs are ready; of
+            several, the last first.
         keep_original_node_name: name the nodes of the parts as in `m`.
         keep_original_input_name: name the inputs of the parts after the
             values; otherwise arg_0, arg_1, ...

@@ -13,11 +13,18 @@ If anything is raised on the way, the graph is put back as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
+
+import torch
 
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..linked_list.opcodes import Target
 from ..node import Node, map_arg
+from ..torch_private import pytree
+from ..traceback import OF_VALUE
+from ..use_def.dead_code import RULE
 from ..use_def.values import LEAVES, AnyValue, Argument
 from .places import find_place
 from .snapshot import Snapshot
@@ -68,7 +75,7 @@ def commit(
         return
     with Snapshot(gm) as before:
         Edit(gm, carry_meta=bool(options.get("carry_meta"))).apply(rewrites)
-        before.settle(gm, [options])
+        update_value_meta(before, gm, [options])
         gm.recompile()
 
 
@@ -195,3 +202,78 @@ def show_inputs(rewrite: Rewrite, values: list[AnyValue]) -> None:
         if node in paired:
             paired[node] = value
     rewrite.match.placeholder_nodes[:] = values
+
+
+# -- notes on values -----------------------------------------------------------
+
+
+def update_value_meta(
+    before: Snapshot, gm: GraphModule, options: Iterable[Mapping[str, object]]
+) -> None:
+    """Drop the notes on values that may be untrue after a rewrite.
+
+    `make_fx`, `ShapeProp` and torch.export note of which shape and dtype a
+    value is, and passes believe them.  New nodes have no such notes, nor has
+    what is behind them, unless its inputs have noted what they had before.
+    With `recompute_meta` among the options they are found anew.  Without it, a
+    program that runs by the rule of torch.fx keeps all that it has: torchao
+    does not quantize a node that has none.
+
+    torch.fx: subgraph_rewriter.py, _replace_pattern; there they stay.
+
+    Cost: O(nodes + uses); to recompute, each call behind a new node is run.
+    """
+    recompute = any(chosen.get("recompute_meta") for chosen in options)
+    if RULE.get() == "torch" and not recompute:
+        return
+    olds, nodes = before.fields, gm.graph.nodes
+    # After `x.t_()`, a note on `x` is true of some of its users only: as such
+    # calls are rare, every note but those of the inputs is doubtful then.
+    reshapes = any(map(_reshapes, {n.target for n in (*olds, *nodes)}))
+    changed: dict[Node, dict[str, AnyValue]] = {}
+    for node in nodes:
+        *_, had, _ = olds.get(node, ((), ()))
+        has = node.all_input_nodes
+        if (
+            node not in olds
+            or (reshapes and node.op != "placeholder")
+            or len(had) != len(has)
+            or not changed.keys().isdisjoint(has)
+            or not all(map(_note_the_same, had, has))
+        ):
+            old = changed[node] = node.meta  # the snapshot holds it: copy it
+            node.meta = {key: old[key] for key in old if key not in OF_VALUE}
+    if recompute:
+        before.recompute(gm, changed)
+
+
+def _note_the_same(old: Node, new: Node) -> bool:
+    """Whether two nodes have noted the same of their values, and anything."""
+    keys = sorted(OF_VALUE & old.meta.keys())
+    before, after = ([n.meta.get(key) for key in keys] for n in (old, new))
+    return old is new or "[]" != described(before) == described(after)
+
+
+def described(noted: AnyValue) -> str:
+    """What a note says, as text: to compare symbols would add a guard."""
+
+    def text(leaf: AnyValue) -> str:
+        if isinstance(leaf, torch.Tensor):
+            stride = leaf.stride() if leaf.layout is torch.strided else ""
+            size = f"{tuple(leaf.shape)} {stride}"
+            return f"{size} {leaf.dtype} {leaf.device} {leaf.layout}"
+        is_tensor = isinstance(leaf, type) and issubclass(leaf, torch.Tensor)
+        return "a tensor" if is_tensor else f"{type(leaf)} {leaf}"
+
+    return str(pytree.tree_map(text, noted))
+
+
+@lru_cache(maxsize=1024)
+def _reshapes(target: Target) -> bool:
+    """Whether a call gives its first argument another shape, as `t_` does."""
+    name = str(getattr(target, "__name__", target)).split(".")[0]
+    packet: AnyValue = getattr(torch.ops.aten, name, None)
+    if not name.endswith("_") or packet is None:
+        return False
+    overload = getattr(packet, packet.overloads()[0])
+    return torch.Tag.inplace_view in overload.tags

@@ -18,7 +18,7 @@ numbered on from names that no longer exist.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final
 
@@ -117,13 +117,12 @@ class Snapshot:
             live.clear()
             live.update(before)
 
-    def settle(
-        self, gm: GraphModule, options: Iterable[Mapping[str, object]]
+    def recompute(
+        self, gm: GraphModule, changed: Mapping[Node, AnyValue]
     ) -> None:
-        """Told of the rewritten module, with what was asked for.
+        """Note anew what the values of nodes are like, which had this `meta`.
 
-        Notes on values, such as shapes, may be untrue now. They stay, as in
-        torch.fx; `import fx` puts a method here that drops them.
+        `import fx` puts a method here that does, as it can be asked for.
         """
 
     def _put_in_order(self) -> None:

@@ -4,7 +4,6 @@
 
 In: a module, perhaps inputs for it, perhaps the same module after a pass.  Out:
 one HTML file that needs no network.  `measure` finds out about the values of
-nodes, `describe` writes a graph down as data, `compare` puts two graphs beside
-each other, and `page` makes the file from `page.html`, `page.css` and the
-scripts, which draw only the rows in view.
+nodes, `describe` writes graphs down as data, and `document` makes the file from
+`page.html`, `page.css` and the scripts, which draw only the rows in view.
 """

@@ -1,34 +1,51 @@
-"""Passes: a graph written down as data, for a page about it.
+"""Passes: one graph or two written down as data, for a page about them.
 
 The data are lists and dictionaries, which become JSON, and the scripts of the
 page (`fx/show/*.js`) read them by these keys.  Nodes, modules and stack traces
 are numbers in it, because a thousand nodes can have one stack trace.
+
+Of two graphs, nodes that belong together share a row, except those that moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import nn
 
 from ..codegen.source import frames_of
-from ..extra.effects.effects import owned
 from ..graph_module import GraphModule
 from ..node import Node
-from ..use_def.text import _get_qualified_name, format_arg
+from ..use_def.dotted_path import look_up
+from ..use_def.text import _get_qualified_name, dtype_text, format_arg
 from ..use_def.values import AnyValue
-from .measure import Facts, bytes_of, value_text
 
-__all__ = ["Data", "describe"]
+__all__ = ["Data", "Facts", "bytes_of", "describe", "rows_of", "value_text"]
 
 Data: TypeAlias = dict[str, AnyValue]
 """What JSON can say."""
 
 _Group: TypeAlias = tuple[str, str]
 """A module with nodes: its path, with `@1` in a second call, and its class."""
+
+
+class Facts(NamedTuple):
+    """What is known of the values of a graph.
+
+    Attributes:
+        values: node -> its value, or what `meta` says of it.
+        seconds: node -> how long it ran.
+        problem: why not all values are known; "" if they are.  A call that
+            needs data, such as `item()`, ends the run without data.
+    """
+
+    values: Mapping[Node, AnyValue]
+    seconds: Mapping[Node, float]
+    problem: str
 
 
 def describe(gm: GraphModule, facts: Facts) -> Data:
@@ -82,7 +99,8 @@ class _Describer:
         """A node; what is unknown or empty is left out."""
         value = self._facts.values.get(node)
         seconds = self._facts.seconds.get(node)
-        held = owned(node)
+        named = node.op in ("call_module", "get_attr")
+        held = look_up(self._gm, str(node.target)) if named else None
         entry = {
             "name": node.name,
             "op": node.op,
@@ -201,3 +219,112 @@ def _weights(value: AnyValue) -> int | None:
             case torch.Tensor():
                 return value.numel()
     return None
+
+
+def value_text(value: AnyValue) -> str:
+    """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
+    match value:
+        case object(dtype=torch.dtype() as dtype, shape=shape):
+            return f"{dtype_text(dtype)}[{','.join(map(str, shape))}]"
+        case list() | tuple():
+            return f"({', '.join(map(value_text, value))})"
+        case dict():
+            items = (f"{key}: {value_text(value[key])}" for key in value)
+            return f"{{{', '.join(items)}}}"
+        case None:
+            return ""
+        case type():
+            return value.__name__
+    return type(value).__name__
+
+
+def bytes_of(value: AnyValue) -> int:
+    """The size of the tensors in a value; 0 for those of unknown sizes."""
+    match value:
+        case object(dtype=torch.dtype() as dtype, shape=shape):
+            size: int = dtype.itemsize
+            for length in shape:
+                size *= length if type(length) is int else 0
+            return size
+        case list() | tuple():
+            return sum(map(bytes_of, value))
+        case dict():
+            return sum(map(bytes_of, value.values()))
+    return 0
+
+
+def rows_of(
+    before: GraphModule,
+    after: GraphModule,
+    same: Mapping[Node, Node],
+    what: Mapping[Node, Sequence[str]],
+) -> list[Data]:
+    """Put the nodes of two graphs in rows.
+
+    Args:
+        before: a module.
+        after: another one.
+        same: node of the first -> node of the second that it became.
+        what: node of the second -> how it differs.
+
+    Returns:
+        For each row `at`, the numbers of its node in both graphs, or None for
+        one.  What was removed stands in front of what was added there.  Rows
+        that differ have a list `what` of texts and a `mark`: "-" for what was
+        removed, "+" added, "~" changed, "m" moved.
+
+    Cost: O(n log n) for n nodes.
+    """
+    olds = {node: i for i, node in enumerate(before.graph.nodes)}
+    news = {node: i for i, node in enumerate(after.graph.nodes)}
+    old_of = dict(sorted((news[new], olds[old]) for old, new in same.items()))
+    texts = {news[node]: [*lines] for node, lines in what.items()}
+    anchors = _longest_rise([*old_of.values()])
+    paired = set(old_of.values())
+
+    def rows() -> Iterator[Data]:
+        left = 0  # the first old node that has no row yet
+        for new in range(len(news)):
+            while left < len(olds) and left not in anchors:
+                yield removed(left)
+                left += 1
+            old = old_of.get(new)
+            if old in anchors:
+                mark = {"mark": "~"} if new in texts else {}
+                yield {"at": [old, new]} | mark | _noted(texts.get(new))
+                left += 1
+            else:
+                mark = {"mark": "+" if old is None else "m"}
+                yield {"at": [None, new]} | mark | _noted(texts.get(new))
+        yield from map(removed, range(left, len(olds)))
+
+    def removed(old: int) -> Data:
+        return {"at": [old, None], "mark": "m" if old in paired else "-"}
+
+    return [*rows()]
+
+
+def _noted(what: list[str] | None) -> Data:
+    return {"what": what} if what else {}
+
+
+def _longest_rise(numbers: Sequence[int]) -> set[int]:
+    """The members of a longest part that rises, of different numbers.
+
+    It is patience sorting: each number goes to the first pile whose top is
+    larger.
+
+    Cost: O(n log n).
+    """
+    ends: list[int] = []  # the least end of a rise of each length
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        place = bisect_left(ends, number)
+        before[number] = ends[place - 1] if place else None
+        ends[place : place + 1] = [number]
+    members = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        members.add(last)
+        last = before[last]
+    return members

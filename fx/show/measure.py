@@ -8,21 +8,21 @@ nor the statistics of a BatchNorm in training.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import torch
 
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.profiling import Profiler
-from ..passes.shape_prop import ShapeProp, TensorMetadata
+from ..passes.shape_prop import ShapeProp
 from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensorMode
-from ..use_def.text import dtype_text
 from ..use_def.values import AnyValue
+from .describe import Facts
 
-__all__ = ["Facts", "measure", "value_text"]
+__all__ = ["measure"]
 
 _LONGEST: Final = 300
 RUNS: Final = 3
@@ -30,21 +30,6 @@ RUNS: Final = 3
 
 The least time of a node counts, which other programs disturbed least.
 """
-
-
-class Facts(NamedTuple):
-    """What is known of the values of a graph.
-
-    Attributes:
-        values: node -> its value, or what `meta` says of it.
-        seconds: node -> how long it ran.
-        problem: why not all values are known; "" if they are.  A call that
-            needs data, such as `item()`, ends the run without data.
-    """
-
-    values: Mapping[Node, AnyValue]
-    seconds: Mapping[Node, float]
-    problem: str
 
 
 def measure(gm: GraphModule, inputs: Sequence[AnyValue], times: bool) -> Facts:
@@ -112,37 +97,3 @@ def _seconds(gm: GraphModule, inputs: Sequence[AnyValue]) -> dict[Node, float]:
                 known = least.get(node, record.seconds)
                 least[node] = min(known, record.seconds)
     return least
-
-
-def value_text(value: AnyValue) -> str:
-    """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
-    match value:
-        case torch.Tensor() | TensorMetadata():
-            return (
-                f"{dtype_text(value.dtype)}[{','.join(map(str, value.shape))}]"
-            )
-        case list() | tuple():
-            return f"({', '.join(map(value_text, value))})"
-        case dict():
-            items = (f"{key}: {value_text(value[key])}" for key in value)
-            return f"{{{', '.join(items)}}}"
-        case None:
-            return ""
-        case type():
-            return value.__name__
-    return type(value).__name__
-
-
-def bytes_of(value: AnyValue) -> int:
-    """The size of the tensors in a value; 0 for those of unknown sizes."""
-    match value:
-        case torch.Tensor() | TensorMetadata():
-            size = value.dtype.itemsize
-            for length in value.shape:
-                size *= length if type(length) is int else 0
-            return size
-        case list() | tuple():
-            return sum(map(bytes_of, value))
-        case dict():
-            return sum(map(bytes_of, value.values()))
-    return 0

@@ -1,87 +1,19 @@
-"""Passes: makes the page from data, a template, a style and scripts."""
+"""Passes: shows a module's graph, or what a pass has changed in it."""
 
 from __future__ import annotations
-
-import html
-import json
-import re
-from functools import cached_property
-from importlib import resources
-from pathlib import Path
-from typing import Final
 
 from torch import nn
 
 from ..graph_module import GraphModule
+from ..passes.graph_diff import diff
 from ..tracing.tracer import Tracer
 from ..use_def.errors import refuse_torchs
 from ..use_def.values import AnyValue
-from .compare import rows_of
-from .describe import Data, describe
+from .describe import Data, describe, rows_of
+from .document import Page
 from .measure import measure
 
-__all__ = ["Page", "show", "traced"]
-
-_SCRIPTS: Final = ("graph.js", "arcs.js", "list.js", "page.js")
-"""Plain JavaScript, to be read in this order."""
-
-_HEIGHT: Final = 640
-"""Of the frame in a notebook, in pixels."""
-
-
-class Page:
-    """A page about a graph, which notebooks show.
-
-    Attributes:
-        title: its heading.
-    """
-
-    def __init__(self, title: str, data: Data) -> None:
-        """Make a page.
-
-        Args:
-            title: its heading.
-            data: what its scripts show: `sides`, the graphs, and for two of
-                them `rows`.
-        """
-        self.title = title
-        self._data = data
-
-    @cached_property
-    def html(self) -> str:
-        """The page as text, which forbids the browser to load anything."""
-        # A target or a line of source may contain "</script>", which would
-        # end the script that the data are in.
-        data = json.dumps(self._data, separators=(",", ":"))
-        parts = {
-            "title": html.escape(self.title),
-            "style": _asset("page.css"),
-            "data": data.replace("<", r"\u003c"),
-            "script": "\n".join(map(_asset, _SCRIPTS)),
-        }
-        return re.sub(
-            r"\{\{(\w+)\}\}", lambda at: parts[at[1]], _asset("page.html")
-        )
-
-    def write(self, path: str | Path) -> Path:
-        """Write the page to a file.
-
-        Args:
-            path: the file; one that is there is overwritten.
-
-        Returns:
-            The file.
-        """
-        file = Path(path)
-        file.write_text(self.html, encoding="utf-8")
-        return file
-
-    def _repr_html_(self) -> str:
-        """The page in a frame: its style and scripts stay in there."""
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts"'
-            f' style="width:100%;height:{_HEIGHT}px;border:0"></iframe>'
-        )
+__all__ = ["show", "traced"]
 
 
 def show(
@@ -116,13 +48,17 @@ def show(
     Cost: O(size of the graph), a run without data, and with `times` three runs.
     With `after`, O(n log n) for n nodes and uses.
     """
-    both = [traced(side) for side in (module, after) if side is not None]
+    gm = traced(module)
+    both = [gm] if after is None else [gm, traced(after)]
     sides = [
-        describe(gm, measure(gm, inputs, times and bool(inputs))) for gm in both
+        describe(one, measure(one, inputs, times and bool(inputs)))
+        for one in both
     ]
     data: Data = {"sides": sides}
     if len(both) > 1:
-        data["rows"] = rows_of(*both)
+        difference = diff(*both)
+        what = {one.after: one.what for one in difference.changed}
+        data["rows"] = rows_of(gm, both[1], difference.pairs, what)
     return Page(title or type(module).__name__, data)
 
 
@@ -144,8 +80,3 @@ def traced(module: nn.Module) -> GraphModule:
     tracer = Tracer()
     tracer.record_stack_traces = True
     return GraphModule(module, tracer.trace(module), type(module).__name__)
-
-
-def _asset(name: str) -> str:
-    """The text of a file beside this one."""
-    return resources.files("fx.show").joinpath(name).read_text("utf-8")

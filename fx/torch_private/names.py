@@ -93,7 +93,7 @@ class _Missing(type):
         cls._refuse()
 
     def __getattr__(cls, name: str) -> NoReturn:
-        """Refuse to be asked for what the object would have."""
+        """Raise MissingName for any attribute."""
         if name[:2] == "__":  # Python's own questions, such as `__wrapped__`
             raise AttributeError(name)
         cls._refuse()

@@ -55,8 +55,11 @@ _Printer: Final[AnyValue] = find(
     "torch.utils._sympy.printers:PythonPrinter", needed_for="fx.trace"
 )
 
+UNDECIDED: Final[type[Exception]] = GuardOnDataDependentSymNode
+"""What is raised for a size that depends on values."""
+
 DATA_DEPENDENT: Final[tuple[type[Exception], ...]] = (
-    GuardOnDataDependentSymNode,
+    UNDECIDED,
     *[
         find(f"torch._subclasses.fake_tensor:{name}", needed_for="fx.trace")
         for name in (
@@ -106,13 +109,41 @@ class NotedGuards(ShapeEnv):
             whether that depends on what is in `late`.
         known: an operation and its operands → the SymNode that it gives.
         texts: symbol → how it is written.
+        hints: symbol → what it is in the example.
         late: the symbols that are only known when the graph runs.
+        unbacked: those of them that depend on values, and have no example.
+        deferred: called with each expression of these that torch takes to
+            hold from then on.
+        undecided: called with the error for a question that they decide.
     """
 
     noted: Callable[[str, AnyValue, bool], None]
     known: dict[AnyValue, AnyValue]
     texts: dict[AnyValue, str]
+    hints: dict[AnyValue, AnyValue]
     late: set[AnyValue]
+    unbacked: set[AnyValue]
+    deferred: Callable[[AnyValue], None]
+    undecided: Callable[[Exception], None]
+
+    def create_unbacked_symint(
+        self, *args: AnyValue, **kwargs: AnyValue
+    ) -> AnyValue:
+        """A size that depends on values; `texts` lacks it so far."""
+        size = super().create_unbacked_symint(*args, **kwargs)
+        self.unbacked.add(size.node.expr)
+        return size
+
+    def assume(
+        self, orig_expr: AnyValue, *args: AnyValue, **kwargs: AnyValue
+    ) -> bool:
+        """Take it that an expression holds, and say so if no guard does."""
+        before = self.num_deferred_runtime_asserts
+        assumed: AnyValue = super().guard_or_defer_runtime_assert
+        result: bool = assumed(orig_expr, *args, **kwargs)
+        if self.num_deferred_runtime_asserts > before:
+            self.deferred(orig_expr)
+        return result
 
     def evaluate_expr(
         self,
@@ -125,9 +156,17 @@ class NotedGuards(ShapeEnv):
         expr = orig_expr
         if type(hint) in (bool, float) and expr in self.texts:
             self._note(expr, hint)
+            if hint == 0.0 and type(hint) is float:  # which is not -0.0
+                late = not self.late.isdisjoint(expr.free_symbols)
+                sign = f"math.copysign(1.0, {self.written(expr)})"
+                self.noted(sign, math.copysign(1.0, hint), late)
             return hint
         before = len(self.guards)
-        result = super().evaluate_expr(expr, hint, *args, **kwargs)
+        try:
+            result = super().evaluate_expr(expr, hint, *args, **kwargs)
+        except UNDECIDED as error:
+            self.undecided(error)
+            raise
         for guard in self.guards[before:]:
             self._note(guard.expr, value=True)
         return result
@@ -243,6 +282,7 @@ class NotedGuards(ShapeEnv):
         )
         is_call = isinstance(tree, ast.Call)
         self.texts[symbol] = plain if is_call else f"({plain})"
+        self.hints[symbol] = value
         if not self.late.isdisjoint(free):
             self.late.add(symbol)
         self.known[text] = SymNode(symbol, self, kind, value)
@@ -264,24 +304,33 @@ class NotedGuards(ShapeEnv):
         return f"({constant(node.hint)})"
 
 
-def new_env(noted: Callable[[str, AnyValue, bool], None]) -> NotedGuards:
+def new_env(
+    noted: Callable[[str, AnyValue, bool], None],
+    deferred: Callable[[AnyValue], None],
+    undecided: Callable[[Exception], None],
+) -> NotedGuards:
     """An environment without symbols.
 
     Each size is a symbol of its own, also if two are equal in the example, and
-    0 and 1 are sizes as others.  A value that only exists at run time is
-    refused.
+    0 and 1 are sizes as others.  A size may depend on values; a number that
+    does is refused.
 
     Args:
         noted: called with each new guard.
+        deferred: with what is taken to hold of sizes that depend on values.
+        undecided: with the error for what these would decide.
     """
     env = NotedGuards(
         allow_scalar_outputs=False,
-        allow_dynamic_output_shape_ops=False,
+        allow_dynamic_output_shape_ops=True,
         specialize_zero_one=False,
         duck_shape=False,
     )
-    env.noted = noted
-    env.known, env.texts, env.late = {}, {}, set()
+    env.noted, env.deferred, env.undecided = noted, deferred, undecided
+    env.known, env.texts, env.hints = {}, {}, {}
+    env.late, env.unbacked = set(), set()
+    untyped: AnyValue = env
+    untyped.guard_or_defer_runtime_assert = env.assume  # which torch caches
     return env
 
 
@@ -501,8 +550,24 @@ def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
     """
     source = _Size(text)
     symbol = env.create_symbol(value, source, DimDynamic.DYNAMIC)
-    env.texts[symbol] = text
+    env.texts[symbol], env.hints[symbol] = text, value
     return env.create_symintnode(symbol, hint=value, source=source)
+
+
+def new_number(env: NotedGuards, text: str, value: AnyValue) -> AnyValue:
+    """The SymInt or SymFloat of a number, of which nothing is known.
+
+    Args:
+        env: where it belongs.
+        text: how it is written.
+        value: what it is in the example, an int or a float.
+    """
+    kind = type(value)
+    symbol = env.create_unspecified_symbol(
+        value if kind is int else 0.0, _Size(text), DimDynamic.DYNAMIC
+    )
+    env.texts[symbol] = text
+    return wrap_node(SymNode(symbol, env, kind, value))
 
 
 def expression_of(number: AnyValue) -> AnyValue:
@@ -511,5 +576,16 @@ def expression_of(number: AnyValue) -> AnyValue:
 
 
 def hint_of(number: AnyValue) -> AnyValue:
-    """What a SymInt or the like is in the example; all else as it is."""
-    return number.node.hint if isinstance(number, SYMBOLIC) else number
+    """What a SymInt or the like is in the example; all else as it is.
+
+    A size that depends on values is taken for 2.
+    """
+    if not isinstance(number, SYMBOLIC) or number.node.has_hint():
+        return number.node.hint if isinstance(number, SYMBOLIC) else number
+    hints = number.node.shape_env.hints
+    expression = expression_of(number)
+    return int(
+        expression.xreplace(
+            {symbol: hints.get(symbol, 2) for symbol in expression.free_symbols}
+        )
+    )

@@ -37,6 +37,22 @@ parse_stack_trace: Final[AnyValue] = find(
     "torch.fx.graph:_parse_stack_trace",
     needed_for="fx.graph._parse_stack_trace",
 )
+exec_with_source: Final[AnyValue] = find(
+    "torch.fx.graph_module:_exec_with_source",
+    needed_for="fx.graph_module._exec_with_source",
+)
+LazyGraphModule: Final[AnyValue] = find(
+    "torch.fx._lazy_graph_module:_LazyGraphModule",
+    needed_for="fx._lazy_graph_module._LazyGraphModule",
+)
+use_lazy: Final[AnyValue] = find(
+    "torch.fx._lazy_graph_module:_use_lazy_graph_module",
+    needed_for="fx._lazy_graph_module._use_lazy_graph_module",
+)
+skip_lazy: Final[AnyValue] = find(
+    "torch.fx._lazy_graph_module:_force_skip_lazy_graph_module",
+    needed_for="fx._lazy_graph_module._force_skip_lazy_graph_module",
+)
 CodeOnlyModule: Final[AnyValue] = find(
     "torch.fx.graph_module:_CodeOnlyModule",
     needed_for="fx.graph_module._CodeOnlyModule",

@@ -407,7 +407,7 @@ def _taking_all(root_fn: Function, function: Function, count: int) -> Function:
         raise RuntimeError(
             f"{function.__qualname__} takes *args or **kwargs and is "
             f"decorated by {of_root.co_qualname}, which has other "
-            "parameters: such a root cannot be traced. Give it parameters "
+            "parameters: such a root cannot be traced\n  Give it parameters "
             "with names, or trace it undecorated"
         )
 

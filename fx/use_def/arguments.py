@@ -121,8 +121,7 @@ def _refuse_link(leaf: Argument) -> Argument:
 
 def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
     """A slice with start, stop and step mapped."""
-    ends = a.start, a.stop, a.step
-    return slice(*[map_aggregate(end, fn) for end in ends])
+    return slice(*[map_aggregate(end, fn) for end in parts(a)])
 
 
 def _map_dataclass(a: AnyValue, fn: Callable[[Argument], Argument]) -> Argument:

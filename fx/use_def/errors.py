@@ -25,11 +25,8 @@ from .values import LEAVES, PROXY_TYPES, AnyValue, Argument
 AnyNode = NamedNode[object]
 
 _OF_TORCH: Final = (
-    torch.fx.Graph,
-    torch.fx.GraphModule,
-    torch.fx.Node,
-    torch.fx.Proxy,
-    torch.fx.Tracer,
+    *PROXY_TYPES[1:],
+    *(torch.fx.Graph, torch.fx.GraphModule, torch.fx.Tracer),
 )
 
 _NO_CONSTANTS: Final = (Link, *PROXY_TYPES)
@@ -164,12 +161,10 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:
     """The error for a Proxy among the arguments, or a Node of torch.fx."""
-    is_torchs = isinstance(leaf, _OF_TORCH)
-    convert = "; a graph of torch.fx is converted by fx.from_torch"
     return TypeError(
         f"Node {node} has a {_type_repr(type(leaf))} among its arguments, "
         "which is not a value: give a Node of the same Graph; that of a Proxy "
-        f"is `proxy.node`{convert if is_torchs else ''}"
+        "is `proxy.node`, and a graph of torch.fx is converted by fx.from_torch"
     )
 
 

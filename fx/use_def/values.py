@@ -5,6 +5,7 @@ This file imports nothing of fx, so that every other file can use the names.
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
@@ -71,7 +72,17 @@ def overrides_new(kind: AnyValue) -> bool:
     return kind.__new__ is not of_namedtuple.__new__
 
 
-class ProxyBase:
+class Open(ABCMeta):
+    """The class of Node, Graph and GraphModule, which `fx.as_torch` changes.
+
+    A program for torch.fx is told there that torch's are instances, too.  A
+    class below them may have `ABCMeta` as well.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+
+
+class ProxyBase(metaclass=Open):
     """Stands for a value while a program is recorded: stage 03's Proxy."""
 
 

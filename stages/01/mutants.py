@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -379,6 +379,13 @@ MUTANTS: Final = (
             '                name = f"{base}_{number}"\n'
         ),
         told="but the name is given out as it was asked for",
+    ),
+    Mutant(
+        function="linked_list.linked_list.LinkedList.erase",
+        misconception="the length is counted anew",
+        was="self._len -= 1",
+        becomes="self._len = sum(1 for _ in self)",
+        told="as counting what is left does",
     ),
 )
 """At least two for each exercise."""

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 import pytest
 
 from fx.linked_list.linked_list import GAP, Link, LinkedList, _make_room
-from stages.checking import check, same, same_text
+from stages.checking import check, linear, same, same_text
 
 
 class Letter(Link):
@@ -541,6 +541,23 @@ def test_erasing_until_nothing_is_left() -> None:
     same(len(links), 0, "All four links are erased: len() must be 0.")
 
 
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
+def test_erasing_does_not_count_the_rest() -> None:
+    rings = {size: ring("x" * size) for size in (50, 200)}
+
+    def erase_all(size: int) -> None:
+        links, letters = rings[size]
+        for letter in letters:
+            links.erase(letter)
+
+    linear(
+        erase_all,
+        "Erasing all links of a list that is four times as long takes far more "
+        "than four times the work: erase must not walk over the list, as "
+        "counting what is left does.",
+    )
+
+
 # -- order keys --------------------------------------------------------------
 
 
@@ -633,6 +650,12 @@ def test_a_link_put_where_no_key_is_free() -> None:
     _, (first, second, third) = keyed(10, 11, 1000)
     x = Letter("x")
     second.prepend(x)
+    check(
+        second._sort_key != 11,
+        "x was put between two links with the keys 10 and 11, where no key is "
+        "free, and both still have their keys. prepend (by `_key_between`) "
+        "asks `_make_room` first.",
+    )
     check(
         first < x < second < third,
         "x was put between two links with the keys 10 and 11, and now the keys "

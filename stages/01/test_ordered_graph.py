@@ -98,7 +98,12 @@ def test_the_insert_point_is_a_method_of_the_node() -> None:
     with graph.inserting_after(x):
         check(graph._insert == x.append, sentence)
     with graph.inserting_after():
-        check(graph._insert == graph._root.prepend, sentence)
+        check(hasattr(graph._insert, "__self__"), sentence)
+        check(
+            graph._insert == graph._root.prepend,
+            "Without a node, new nodes go to the end, which is before the "
+            "sentinel: `self._root.prepend`. (`append` would be the start.)",
+        )
 
 
 @pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")

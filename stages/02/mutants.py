@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -690,6 +690,13 @@ MUTANTS: Final = (
             "            )"
         ),
         told="nodes of every opcode",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="a list that changes must be copied before a walk",
+        was="for node in reversed(self._nodes):",
+        becomes="for node in reversed([*self._nodes]):",
+        told="over a copy of the nodes",
     ),
 )
 """At least two for each exercise."""

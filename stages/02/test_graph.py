@@ -319,6 +319,31 @@ def test_the_nodes_are_walked_once() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_the_walk_is_over_the_graph_itself() -> None:
+    graph = residual()
+    with graph.inserting_before(graph.output_node()):
+        sin = graph.call_function(torch.sin, (find(graph, "x"),))
+        graph.call_function(torch.cos, (find(graph, "x"),))
+    asked: list[str] = []
+
+    def erases_sin(node: Node) -> bool:
+        asked.append(node.name)
+        if node.name == "cos":
+            graph.erase_node(sin)
+        return node.op == "output"
+
+    sentence = (
+        "The caller's function erased sin when it was asked of cos, and then "
+        "your walk came to sin, which is not in the graph any more: you walk "
+        "over a copy of the nodes. `self._nodes` itself can be walked over "
+        "while nodes are erased."
+    )
+    with working(sentence):
+        graph.eliminate_dead_code(erases_sin)
+    check("sin" not in asked, sentence)
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
 def test_nodes_with_a_side_effect_stay() -> None:
     graph = residual()
     with graph.inserting_before(find(graph, "linear")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -469,6 +469,25 @@ MUTANTS: Final = (
             "        if kind in CONSTANTS or (kind in (list, dict) and not a):"
         ),
         told="the user may put something into it later",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="what has a node and a tracer is a proxy",
+        was="if kind is Proxy:",
+        becomes='if hasattr(a, "node") and hasattr(a, "tracer"):',
+        told="not at its attributes",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="a tensor is a constant",
+        was="return self.create_other_arg(a)",
+        becomes=(
+            "return (\n"
+            "            a if isinstance(a, torch.Tensor)\n"
+            "            else self.create_other_arg(a)\n"
+            "        )"
+        ),
+        told="and so frozen into the graph",
     ),
 )
 """Each is made in the reference, alone, and must be found."""

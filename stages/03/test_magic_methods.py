@@ -77,6 +77,16 @@ class Metres(float):
         return ("metres", float(self))
 
 
+class Wired:
+    """An object with a node and a tracer, as a proxy has; it is none."""
+
+    node = "its own node"
+    tracer = "its own tracer"
+
+    def __fx_create_arg__(self, tracer: TracerBase) -> Argument:
+        return "wired"
+
+
 def holds_proxy(value: AnyValue) -> bool:
     """Whether there is a Proxy somewhere in an argument."""
     if isinstance(value, tuple | list):
@@ -311,6 +321,37 @@ def test_the_rest_turn_themselves_or_stay() -> None:
         lowered(x.tracer, Mode.FAST, OTHER),
         Mode.FAST,
         "A member of an enumeration is a constant.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_proxy_is_known_by_its_class() -> None:
+    _, (x,) = begin("x")
+    same(
+        lowered(x.tracer, Wired(), OTHER),
+        "wired",
+        "An object of the user's has attributes `node` and `tracer`, and was "
+        "taken for a proxy. Look at the class of a value, not at its "
+        "attributes.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_tensor_is_for_the_subclass_to_lower() -> None:
+    class Fetching(GraphAppendingTracer):
+        """Fetches a tensor by a node, as the tracer of stage 04 does."""
+
+        def create_other_arg(self, a: AnyValue) -> Argument:
+            if isinstance(a, torch.Tensor):
+                return "a node that fetches it"
+            return super().create_other_arg(a)
+
+    same(
+        Fetching(Graph()).create_arg([torch.ones(2)]),
+        ["a node that fetches it"],
+        "A tensor was kept as it is, and so frozen into the graph. It is not "
+        "among the types that create_arg names: `self.create_other_arg` "
+        "decides, which a tracer overrides to fetch parameters.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -776,6 +776,13 @@ MUTANTS: Final = (
         was="if original is MISSING:",
         becomes="if original is MISSING or not original:",
         told="and not if it is false",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="each call is a module of its own",
+        was="self.is_leaf_module(m, path)",
+        becomes="self.is_leaf_module(m, call)",
+        told="is the name of the call",
     ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -397,8 +397,15 @@ def test_the_tracer_decides_what_is_a_leaf() -> None:
         "A tracer overrides `is_leaf_module` to draw the line elsewhere: ask "
         "`self`, once, with the module and its path.",
     )
+    tracer.call_module(net.first, lambda *args: None, (x,), {})
+    same(
+        tracer.asked,
+        ["first", "first"],
+        "The module is called a second time. `is_leaf_module` is asked with "
+        "the path of the module; `first@1` is the name of the call.",
+    )
     check(
-        len(tracer.graph.nodes) == 2,
+        len(tracer.graph.nodes) == 3,
         "`is_leaf_module` said leaf, so the call must be recorded.",
         picture=str(tracer.graph),
     )

@@ -125,7 +125,8 @@ def test_a_place_is_patched_once() -> None:
         namespace["greet"](),
         "hello!",
         "Patched twice, by two traces, the place has a replacement of the "
-        "replacement. It needs one only.",
+        "replacement. It needs one only: if the name is among those that are "
+        "known for this holder, do not make another.",
     )
     check(
         namespace["greet"] is first,
@@ -694,9 +695,14 @@ def test_a_trace_is_current_while_it_runs() -> None:
             check(patches.current is inner, "The inner trace runs now.")
         check(
             patches.current is outer,
-            "An inner trace has ended, and the outer one runs again.",
+            "An inner trace has ended, and the outer one runs again: `_end` "
+            "is given what was current `before`, and has to set it.",
         )
-    check(patches.current is None, "No trace runs any more.")
+    check(
+        patches.current is None,
+        "No trace runs any more, and the last one is still current: `_end` "
+        "has to set `_current` to what was `before`.",
+    )
 
 
 @pytest.mark.exercise(BEGIN)

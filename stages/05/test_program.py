@@ -342,8 +342,9 @@ class TestSubclasses:
             "\n".join(overview(code, tuple(graph.nodes))[-4:]),
             OF_EACH_NODE,
             "A user has put two lines before the first statement, so each "
-            "statement is two lines further down: `_body` returns the origins "
-            "of the edited lines; those of the emitter are of the others.",
+            "statement is two lines further down. `_body` returns the origins "
+            "of the edited lines, not `emitter.origins`. The first of them is "
+            "of the body's first line: count from where that is in the text.",
         )
 
     def test_what_it_spells_otherwise(self) -> None:

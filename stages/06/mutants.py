@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 MUTANTS: Final = (
     # -- fetch_attr ----------------------------------------------------------
@@ -491,5 +491,15 @@ MUTANTS: Final = (
         was="        return result",
         becomes="        return result if tensors else described",
         told="return it, and not the copy",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="a new module has parameters of its own",
+        was="GraphModule(self.module, self.new_graph)",
+        becomes=(
+            'GraphModule(\n            __import__("copy").deepcopy'
+            "(self.module), self.new_graph\n        )"
+        ),
+        told="copies of the parameters",
     ),
 )

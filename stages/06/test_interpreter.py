@@ -330,6 +330,12 @@ class TestCall:
         watcher = Watcher(nn.Module(), graph)
         watcher.env = {x: 2.718}
         watcher.run_node(node)
+        check(
+            watcher.seen,
+            "This subclass has a `call_function` of its own, and it was not "
+            "called: the method for an opcode is looked up on `self`, not on "
+            "Interpreter.",
+        )
         same(
             watcher.seen,
             ["call_function(2.718,) {'ndigits': 1}"],

@@ -100,6 +100,17 @@ class TestTransform:
             "module's.",
         )
 
+    def test_the_parameters_are_shared(self) -> None:
+        model = Residual()
+        new = Transformer(symbolic_trace(model)).transform()
+        weight: AnyValue = new.get_parameter("linear.weight")
+        check(
+            weight is model.linear.weight,
+            "The new module has copies of the parameters, so that training one "
+            "module no longer trains the other. Give GraphModule the module "
+            "itself (`self.module`), not a copy.",
+        )
+
     def test_relu_becomes_gelu(self) -> None:
         torch.manual_seed(0)
         model, x = Residual(), torch.randn(2, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 _PAIR = "rewriting.patterns.Exact.pair"
 _COMPARE = "passes.utils.matcher_utils.Search.compare"
@@ -107,7 +107,7 @@ MUTANTS: Final = (
         misconception="Both nodes have equally many users.",
         was="if 0 <= asked.user_count < len(found.users):",
         becomes="if 0 <= asked.user_count != len(found.users):",
-        told="A node that has fewer users has none outside",
+        told="may have fewer: none of them is outside",
     ),
     Mutant(
         function=_MATCH_NODE,
@@ -1025,5 +1025,18 @@ MUTANTS: Final = (
             "            below(node, depth)"
         ),
         told="or the longer way is counted",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="two values of one type that are == are equal",
+        was="not isinstance(found, Node) and equal_constants(sought, found)",
+        becomes=(
+            "not isinstance(found, Node) and (\n"
+            "            type(sought) is type(found) and sought == found\n"
+            "            if isinstance(sought, (slice, dict))\n"
+            "            else equal_constants(sought, found)\n"
+            "        )"
+        ),
+        told="a value inside is of another type",
     ),
 )

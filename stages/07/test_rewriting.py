@@ -942,6 +942,10 @@ def test_the_anchor_is_the_first() -> None:
 
 NEG_NEG = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
 RELU_TO_ABS = Rule(lambda a: torch.relu(a), lambda a: torch.abs(a))
+LARGE = Rule(
+    lambda a: torch.exp(torch.sin(torch.abs(a))), lambda a: torch.cos(a)
+)
+"""Three nodes, so that how far one looks is not what a test fails for."""
 ABS_ABS = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: torch.abs(a))
 
 
@@ -995,7 +999,7 @@ def read_by_many(x: torch.Tensor) -> list[torch.Tensor]:
 def test_users_of_a_new_operand_are_looked_at() -> None:
     gm = symbolic_trace(read_by_many)
     drop = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: a)
-    waiting = waiting_after(gm, [drop], "abs_2")
+    waiting = waiting_after(gm, [drop, LARGE], "abs_2")
     check(
         "add" in waiting,
         "abs(abs(x)) + x became x + x: nothing in it is new, but add has "
@@ -1010,12 +1014,12 @@ def test_a_new_operand_may_be_in_a_list() -> None:
     def program(x: AnyValue, y: AnyValue) -> list[AnyValue]:
         joined: AnyValue = torch.cat([x, y])
         total = torch.vstack(joined)
-        rest = [f(z) for z in (x, y) for f in (torch.sin, torch.cos, torch.exp)]
-        return [total, *rest]
+        others = torch.sin, torch.cos, torch.exp, torch.tan
+        return [total, *(f(z) for z in (x, y) for f in others)]
 
     gm = symbolic_trace(program)
     drop = Rule(lambda a: torch.cat(a), lambda a: a)
-    waiting = waiting_after(gm, [drop], "cat")
+    waiting = waiting_after(gm, [drop, LARGE], "cat")
     check(
         "vstack" in waiting,
         "vstack(cat([x, y])) became vstack([x, y]): the list took the place of "
@@ -1028,10 +1032,7 @@ def test_a_new_operand_may_be_in_a_list() -> None:
 @pytest.mark.exercise(LOOK_AGAIN)
 def test_matches_may_end_below_what_is_new() -> None:
     gm = symbolic_trace(lambda x: torch.exp(torch.sin(torch.relu(x))))
-    large = Rule(
-        lambda a: torch.exp(torch.sin(torch.abs(a))), lambda a: torch.cos(a)
-    )
-    waiting = waiting_after(gm, [large, RELU_TO_ABS], "relu")
+    waiting = waiting_after(gm, [LARGE, RELU_TO_ABS], "relu")
     check(
         "exp" in waiting,
         "The new abs_1 is where exp(sin(abs(a))) begins, and that match ends "
@@ -1084,7 +1085,7 @@ def test_an_input_may_be_in_a_list() -> None:
     inner = Rule(lambda a: torch.neg(torch.relu(a)), lambda a: torch.clamp(a))
     joined = Rule(lambda a: torch.cat(a), lambda a: torch.zeros(2))
     same(
-        rewrite_until_stable(gm, [inner, joined]),
+        rewrite_until_stable(gm, [inner, joined, LARGE]),
         2,
         "cat([relu, y]) was replaced, and the input a of its pattern is the "
         "whole list: relu, which is in it, has lost a user, and neg(relu(x)) "

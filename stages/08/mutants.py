@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.mutant import Mutant
+from stages.manifest import Mutant
 
 _RUN = "capture.capture.Capture.run"
 _IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
@@ -636,5 +636,36 @@ MUTANTS: Final = (
             "    ]:"
         ),
         told="a view of the first argument is in it",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="only a tensor can become a node",
+        was="tuple([self.create_arg(arg) for arg in args])",
+        becomes=(
+            "tuple(\n"
+            "                [\n"
+            "                    self.create_arg(arg)\n"
+            "                    if isinstance(arg, torch.Tensor)\n"
+            "                    else arg\n"
+            "                    for arg in args\n"
+            "                ]\n"
+            "            )"
+        ),
+        told="cat takes a list of tensors",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="every operator is recorded",
+        was="            return self.constants.read(func, args, kwargs)",
+        becomes=(
+            "            self.create_node(\n"
+            '                "call_function", func,\n'
+            "                tuple(map(self.create_arg, args)),\n"
+            "                {k: self.create_arg(v) "
+            "for k, v in kwargs.items()},\n"
+            "            )\n"
+            "            return self.constants.read(func, args, kwargs)"
+        ),
+        told="an operator that reads data has no node",
     ),
 )

@@ -162,6 +162,22 @@ def test_an_operator_that_raises_leaves_nothing() -> None:
 
 
 @pytest.mark.exercise(RUN)
+def test_tensors_in_a_list_are_lowered_too() -> None:
+    x, y = torch.ones(2), torch.ones(2)
+    capture = capture_of(x=x, y=y)
+    capture.run(aten.cat.default, ([x, y],), {})
+    nodes = {node.name: node for node in capture.graph.nodes}
+    same(
+        nodes["cat"].args,
+        ([nodes["x"], nodes["y"]],),
+        "cat takes a list of tensors, and the node has the tensors themselves, "
+        "so that the graph gives the same result for all inputs. Give each "
+        "argument to create_arg, which looks into lists; a tensor may be "
+        "anywhere in it.",
+    )
+
+
+@pytest.mark.exercise(RUN)
 def test_an_operator_that_returns_nothing_is_recorded() -> None:
     x = torch.ones(())
     capture = capture_of(x=x)
@@ -250,6 +266,13 @@ def test_what_is_read_may_be_given_by_name() -> None:
             aten._local_scalar_dense.default, (), {"self": two}
         )
     same(number, 2.0, "The constant is 2.")
+    read = aten._local_scalar_dense.default
+    same(
+        [node.name for node in capture.graph.nodes if node.target is read],
+        [],
+        "Reading a number gives Python its answer, and the graph nothing: an "
+        "operator that reads data has no node, which would be dead.",
+    )
 
 
 @pytest.mark.exercise(RUN)

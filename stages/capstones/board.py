@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pytest
 import torch
 
+from stages.capstones.gradient import variant
 from stages.manifest import EXERCISES, HERE, REFERENCE, ROOT
 from stages.report import explain, header
 from stages.tree import Tree, import_all, install
@@ -74,6 +75,9 @@ class Board:
         told = session.config.pluginmanager.get_plugin("terminalreporter")
         if told is not None:
             told.write_line(header(self._tree, []))
+            seed = session.config.getoption("--variant")
+            if seed is not None:
+                told.write_line(variant.told(seed))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(

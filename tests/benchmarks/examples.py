@@ -80,7 +80,9 @@ def _without_data(net: nn.Module, given: Made, *, free: bool) -> Made:
     """What a network gives for tensors without data."""
     mode = FakeTensorMode(
         allow_non_fake_inputs=True,
-        shape_env=new_env(lambda text, value, late: None),
+        shape_env=new_env(
+            lambda text, value, late: None, lambda _: None, lambda _: None
+        ),
     )
     mode.cache_enabled = not free
     held: dict[str, torch.Tensor] = {

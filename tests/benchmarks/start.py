@@ -29,7 +29,7 @@ from tests.process import fork
 
 __all__ = ["GOAL", "line", "times"]
 
-GOAL: Final = 0.060
+GOAL: Final = 0.040
 """Seconds that the median may take."""
 
 _ROOT: Final = Path(__file__).parents[2]

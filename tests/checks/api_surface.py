@@ -413,6 +413,7 @@ def look_up(module: str, key: str) -> Item | None:
 def _member(cls: type, name: str) -> Item | None:
     """The member of this name in one of our classes or its bases, or None."""
     missing = object()
+    getattr(cls, name, None)  # imported, if it was not yet
     found = inspect.getattr_static(cls, name, missing)
     if found is not missing:
         return describe(found)

@@ -74,6 +74,8 @@ REGISTRATIONS = {
     "fx/codegen/nested.py": (
         r"Graph\._make_codegen = |PREFILLED\['fx_pytree'\] = "
     ),
+    "fx/extra/effects/effects.py": r"side_effect_registry\.update\(",
+    "fx/extra/saving/pickled_modules.py": r"reduce_graph_module\.__module__ = ",
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",
 }
 """Statements that may change other modules at import: file, pattern."""

@@ -9,7 +9,7 @@ from sqlite3 import connect
 
 import pytest
 
-from stages.floors import source_files
+from stages.manifest import source_files
 from tests.checks.floors import (
     circle_problems,
     import_problems,

@@ -162,6 +162,22 @@ def test_importing_fx_changes_nothing_elsewhere() -> None:
     assert changes == ["finders", *own]
 
 
+MODULES = 80
+"""The most that `import fx` may load, when torch is loaded: each takes time."""
+
+
+def test_importing_fx_loads_few_modules() -> None:
+    loaded = printed(
+        "-c",
+        "import sys, torch\nbefore = set(sys.modules)\nimport fx\n"
+        "print(*sorted(set(sys.modules) - before))",
+    ).split()
+    assert len(loaded) <= MODULES, (
+        "import what is no stage's core when it is first used (Later, in "
+        f"fx/compat/first_use.py): {loaded}"
+    )
+
+
 def test_a_change_made_by_importing_is_seen() -> None:
     assert changed_by(
         "torch.relu = 1; torch.nn.Module.__call__ = 2; math.new = 3; "

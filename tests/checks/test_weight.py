@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 40_130,
-    "lines of Python in stages": 29_689,
-    "lines of Python in tests": 79_160,
-    "lines of Python in docs": 11_840,
-    "words of the site": 75_530,
-    "files in fx": 211,
+    "lines of Python in fx": 41_915,
+    "lines of Python in stages": 29_671,
+    "lines of Python in tests": 81_088,
+    "lines of Python in docs": 12_656,
+    "words of the site": 75_875,
+    "files in fx": 214,
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.processes import pool
+from stages.running import pool
 from stages.workspace import lay_out
 from tests.course.learner import Learner
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from stages.checking import Overtime, no_limit, time_limit
 from stages.generate import generated, stale, sums
-from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import ROOT, exercises, pieces, stages
-from stages.processes import pool
-from stages.running import Job, run_all
+from stages.running import Job, pool, run_all
 from stages.tree import Broken, problems
 from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
@@ -203,6 +203,16 @@ def test_an_endless_loop_is_stopped(learner: Learner) -> None:
     assert "in prepend" in result.output
 
 
+def test_the_check_ends_at_the_second_endless_test(learner: Learner) -> None:
+    learner.write_all()
+    learner.write("Link._unlink", "after._prev = before", "while True: pass")
+    result = learner.check(1, seconds=1)
+    assert result.status == 1
+    assert len(result.stuck) == 2
+    assert "two tests did not end" in result.output
+    assert "next: fix Link._unlink of ring in " in result.output
+
+
 def test_a_loop_that_catches_everything_is_stopped_too(
     learner: Learner,
 ) -> None:
@@ -326,7 +336,7 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
         "a, b = m.Link(), m.Link(); a.prepend(b)"
     )
     for number in (3, 4):
-        check = ("-m", "pytest", f"stages/{number:02d}", "--no-types")
+        check = ("-m", "pytest", f"stages/{number:02d}")
         status, said = _in_clone(clone, *check)
         assert status == 1, said
         assert " to write in " in said
@@ -351,7 +361,7 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
 
 
 def test_a_stage_from_within_its_folder(clone: Path) -> None:
-    check = ("-m", "pytest", "--no-types")
+    check = ("-m", "pytest")
     status, said = _in_clone(clone, *check, folder="stages/01")
     assert status == 1
     assert "written in stage 01" in said
@@ -377,12 +387,12 @@ def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
     try:
         for one in stages()[1].exercises:
             shutil.copy(ROOT / "fx" / one.file, path / one.file)
-        check = ("-m", "pytest", "stages/01", "--no-types")
+        check = ("-m", "pytest", "stages/01")
         # Every exercise has other tests than this one.
         part = (*check, "--deselect", _a_test(clone))
         status, said = _in_clone(clone, *part)
         assert status == 0
-        assert "These pass. Now the whole stage" in said
+        assert "These pass. Now: pytest stages/01" in said
         assert "is done" not in said
         _, said = _in_clone(clone, *check, "--collect-only")
         assert "No test was run." in said
@@ -391,36 +401,40 @@ def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
             (path / name).write_text(text)
 
 
-def test_a_stage_is_done_once_it_is_proved(clone: Path) -> None:
+def test_a_stage_is_done_when_its_tests_pass_and_then_can_be_sealed(
+    clone: Path,
+) -> None:
     path, manifest = clone / "exercises" / "fx", clone / "stages/01/stage.toml"
     before = {name: (path / name).read_text() for name in generated()}
     text = manifest.read_text()
-    proving = clone / "tests" / "test_proving.py"
-    proving.parent.mkdir()
-    proving.write_text("def test_it() -> None:\n    assert not 'it is wrong'\n")
+    sealing = clone / "tests" / "test_sealing.py"
+    sealing.parent.mkdir()
+    sealing.write_text("def test_it() -> None:\n    assert not 'it is wrong'\n")
     try:
         for one in stages()[1].exercises:
             shutil.copy(ROOT / "fx" / one.file, path / one.file)
-        start, _, rest = text.partition("proof = [")
+        start, _, rest = text.partition("seal = [")
         _, _, rest = rest.partition("]\n")
-        manifest.write_text(f'{start}proof = ["tests/test_proving.py"]\n{rest}')
+        manifest.write_text(f'{start}seal = ["tests/test_sealing.py"]\n{rest}')
         status, said = _in_clone(clone, "-m", "pytest", "stages/01")
+        assert status == 0
+        assert "Stage 01: exercises done ✓" in said
+        assert "python -m stages seal 01" in said
+        status, said = _in_clone(clone, "-m", "stages", "seal", "01")
         assert status == 1
-        assert "tests/test_proving.py::test_it" in said
-        assert "it is wrong" in said
-        assert "Stage 01 is not done yet" in said
-        assert "is done" not in said
-        proving.write_text("def test_it() -> None:\n    pass\n")
-        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
+        assert "--- tests/test_sealing.py::test_it" in said
+        assert "AssertionError: assert not 'it is wrong'" in said
+        assert said.rstrip().endswith("Stage 01 is done, and not sealed.")
+        sealing.write_text("def test_it() -> None:\n    pass\n")
+        status, said = _in_clone(clone, "-m", "stages", "seal", "01")
         assert status == 0, said
-        assert "tests/test_proving.py (1 tests)" in said
-        assert "Stage 01 is done." in said
-        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
-        assert status == 0, said
-        assert "(1 tests)" not in said, "the proof is remembered"
+        assert re.search(r"✓ 1 of 2, \d+ s: tests/test_sealing.py", said)
+        assert "Stage 01 is sealed ✓" in said
+        _, said = _in_clone(clone, "-m", "stages")
+        assert "sealed" in said
     finally:
         manifest.write_text(text)
-        shutil.rmtree(proving.parent)
+        shutil.rmtree(sealing.parent)
         for name, old in before.items():
             (path / name).write_text(old)
 

@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 from rich.console import Console
 
-from stages import __main__ as cli
-from stages import break_it
+from stages import break_it, cli
 from stages.manifest import stages
 from tests.course.learner import Learner
 

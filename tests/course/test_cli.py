@@ -16,16 +16,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stages import __main__ as cli
-from stages import types_check
-from stages import watch as watching
+from stages import cli
 from stages.blame import _failures, blame, told
-from stages.checking import check
 from stages.functions import State
 from stages.generate import generated, stale
 from stages.manifest import ROOT, exercises, find, stages
 from stages.running import Result
-from stages.workspace import lay_out, note_checked
+from stages.workspace import note_checked
 from tests.course.learner import Learner
 from tests.process import python
 
@@ -50,52 +47,45 @@ def test_progress_is_what_the_files_say(
     learner.write(PREPEND)  # one function of several, so not the ring
     learner.write("_make_room")
     assert cli.main([]) == 0
-    count = len(stages()[1].pieces)
+    count = len(stages()[1].exercises)
     assert re.search(
-        rf"01 +Linked-list graph +1 of {count} +·+w", said.getvalue()
+        rf"01 +Linked-list graph +2 of {count} +·+w", said.getvalue()
     )
-    assert "next: write Link._unlink of ring in " in said.getvalue()
+    assert "next: write Link._unlink (ring 1 of 5) in " in said.getvalue()
+    assert len(said.getvalue().splitlines()) <= 20
+    assert all(
+        len(one.rstrip()) <= 80 for one in said.getvalue().split("\n")[:9]
+    )
+
+
+def test_a_file_that_cannot_be_read_hides_no_other_stage(
+    learner: Learner, said: io.StringIO
+) -> None:
+    learner.write_all(one.name for one in stages()[6].exercises)
+    learner.body(PREPEND, "x._next = = self")
+    assert cli.main([]) == 2
+    lines = said.getvalue().splitlines()
+    (first,) = (line for line in lines if line.startswith("01"))
+    (sixth,) = (line for line in lines if line.startswith("06"))
+    assert "!" in first
+    count = len(stages()[6].exercises)
+    assert f"{count} of {count}" in sixth
+    assert any("linked_list.py:" in x and "syntax error" in x for x in lines)
 
 
 def test_progress_says_which_stages_are_done(
     learner: Learner, said: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner.write_all()
-    monkeypatch.setattr(cli, "is_done", lambda tree, number: number == 4)
-    assert cli.main([]) == 0
-    counts = {
-        line[:2]: ", done " in line for line in said.getvalue().splitlines()
-    }
-    assert [stage for stage in counts if counts[stage]] == ["04"]
-
-
-def test_progress_is_one_screen_with_what_is_optional(
-    learner: Learner, said: io.StringIO
-) -> None:
-    for folder, name in (("break_it", "07"), ("capstones", "memory")):
-        (learner.folder / folder).mkdir()
-        answer = learner.folder / folder / f"{name}.py"
-        answer.write_text("def answer() -> int:\n    return 1\n")
+    monkeypatch.setattr(
+        cli,
+        "is_noted",
+        lambda tree, number, word: number == 4 or (number, word) == (2, "done"),
+    )
     assert cli.main([]) == 0
     lines = said.getvalue().splitlines()
-    assert len(lines) <= 20
-    assert all(len(line.rstrip()) <= 80 for line in lines[:12])
-    rows = {line[:2]: line.split()[-1] for line in lines[1:9]}
-    assert rows.pop("07") == "w"
-    assert {*rows.values()} == {"·"}
-    (optional,) = (line for line in lines if line.startswith("optional: "))
-    assert "· gradient " in optional and "w memory" in optional
-
-
-def test_progress_checks_when_asked(
-    learner: Learner, said: io.StringIO
-) -> None:
-    for one in stages()[1].exercises:
-        learner.write(one.name)
-    learner.write(PREPEND, "self._prev = x", "pass")
-    assert cli.main(["progress", "--check"]) == 0
-    assert "✗" in said.getvalue()
-    assert "next: fix Link.prepend of ring in " in said.getvalue()
+    assert [line[:2] for line in lines if ", done " in line] == ["02"]
+    assert [line[:2] for line in lines if ", sealed " in line] == ["04"]
 
 
 @pytest.mark.parametrize("one", exercises().values(), ids=lambda x: x.name)
@@ -164,6 +154,23 @@ def test_titles_are_names_of_one_thing() -> None:
 def test_a_name_that_is_no_exercise(said: io.StringIO) -> None:
     assert cli.main(["hint", "nonsense"]) == 2
     assert "there is no exercise 'nonsense'" in said.getvalue()
+    assert "did you mean" not in said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("torch_function", "__torch_function__ (stage 03)"),
+        ("Proxy.torch_function", "__torch_function__ (stage 03)"),
+        ("prepnd", "did you mean prepend"),
+        ("unlnk", "did you mean _unlink"),
+    ],
+)
+def test_the_nearest_name_is_found(
+    name: str, found: str, said: io.StringIO
+) -> None:
+    cli.main(["hint", name])
+    assert found in " ".join(said.getvalue().split())
 
 
 def test_the_solution_is_kept_until_it_is_earned(
@@ -183,48 +190,16 @@ def test_the_solution_for_who_gives_up(said: io.StringIO) -> None:
     assert "before._next = x" in said.getvalue()
 
 
-def test_next_is_the_lowest_and_a_hint_follows_the_learner(
+def test_next_is_the_lowest_and_a_hint_is_of_the_stage_checked_last(
     learner: Learner, said: io.StringIO
 ) -> None:
-    lay_out(learner.work)
     assert cli.main(["hint"]) == 0
     assert "(stage 01)" in said.getvalue()
-    learner.write("Interpreter.fetch_attr")
-    assert cli.main(["hint"]) == 0
-    assert "loop (stage 06)" in said.getvalue()
-    assert cli.main([]) == 0
-    assert "next: write ring in exercises/fx/linked_list" in said.getvalue()
-    pulled = learner.work.tree / "linked_list" / "linked_list.py"
-    text = pulled.read_text(encoding="utf-8")
-    pulled.write_text(f"{text}# newer\n", encoding="utf-8")
-    assert cli.main(["hint"]) == 0
-    assert "(stage 01)" not in said.getvalue().partition("loop")[2]
     note_checked(learner.folder, 4)
     assert cli.main(["hint"]) == 0
-    assert "patcher (stage 04)" in said.getvalue()
-    learner.write_all(one.name for one in stages()[8].exercises)
-    assert cli.main(["hint"]) == 0
-    assert "ring (stage 01)" in said.getvalue().rpartition("stage 04")[2]
-
-
-def test_one_function_is_restored(learner: Learner, said: io.StringIO) -> None:
-    learner.write(PREPEND)
-    learner.write("Link._unlink")
-    mine = learner.file("linked_list/linked_list.py").read_text()
-    assert cli.main(["reset", "linked_list/linked_list.py"]) == 0
-    fresh = learner.file("linked_list/linked_list.py").read_text()
-    assert cli.main(["reset", PREPEND, "--restore"]) == 0
-    assert "restored: Link.prepend" in said.getvalue()
-    states = learner.tree().states()
-    assert states[PREPEND] is State.WRITTEN
-    assert states["linked_list.linked_list.Link._unlink"] is State.UNWRITTEN
-    assert cli.main(["reset", "Link._unlink", "--restore"]) == 0
-    assert learner.file("linked_list/linked_list.py").read_text() == mine
-    for name in (PREPEND, "Link._unlink"):
-        assert cli.main(["reset", name, "--restore"]) == 0
-    assert learner.file("linked_list/linked_list.py").read_text() == fresh
-    assert cli.main(["reset", "LinkedList.erase", "--restore"]) == 2
-    assert "no backup has another version" in said.getvalue()
+    assert "(stage 04)" in said.getvalue()
+    assert cli.main([]) == 0
+    assert "next: write ring in exercises/fx/linked_list" in said.getvalue()
 
 
 def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:
@@ -257,11 +232,6 @@ def test_reset_of_a_function_that_was_renamed(
     )
 
 
-def test_nothing_to_update(said: io.StringIO) -> None:
-    assert cli.main(["update"]) == 0
-    assert "up to date" in said.getvalue()
-
-
 def test_reset_of_what_cannot_be_found(
     learner: Learner, said: io.StringIO
 ) -> None:
@@ -284,7 +254,7 @@ def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
 
 def test_a_file_that_is_not_text(learner: Learner, said: io.StringIO) -> None:
     learner.file("linked_list/linked_list.py").write_bytes(b"# caf\xe9\n")
-    for command in ([], ["reset", PREPEND], ["solution", PREPEND]):
+    for command in ([], ["reset", PREPEND]):
         said.truncate(0)
         assert cli.main(command) == 2
         words = "".join(said.getvalue().split())
@@ -349,7 +319,7 @@ def test_blame_of_what_is_no_exercise(
 
 
 def test_a_test_that_now_waits_for_a_stub_has_lost_its_mistake() -> None:
-    result = Result(1, {}, {}, {"b": "wrong"}, {}, ["a"], [], "")
+    result = Result(1, {}, {}, {"b": "wrong"}, {}, [], ["a"], [], "")
     assert _failures(result, {"a": "wrong"}) == 0
     assert _failures(result, {"a": "wrong", "b": "wrong"}) == 1
     assert _failures(result._replace(status=4), {"a": "", "b": ""}) == 2
@@ -395,6 +365,29 @@ def test_run_shows_where_a_script_fails(tmp_path: Path) -> None:
     assert f'File "{script}", line 1' in run.stderr
 
 
+def test_without_the_environment_one_line_says_what_to_do() -> None:
+    run = python("-S", "-m", "stages")
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("No module named '")
+    assert "source .venv/bin/activate" in line
+
+
+def test_nobody_is_asked_who_cannot_answer(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `python -m stages predict 01 </dev/null` on a terminal."""
+    guesses: list[object] = []
+    monkeypatch.setattr(cli, "EXERCISES", learner.folder)
+    monkeypatch.setattr(cli, "lay_out", lambda: None)
+    monkeypatch.setattr(cli, "install", lambda tree: None)
+    monkeypatch.setattr(cli, "ask", lambda *given: guesses.append(given[1]))
+    monkeypatch.setattr(cli, "CONSOLE", Console(force_terminal=True))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert cli.main(["predict", "01"]) == 0
+    assert guesses == [""]
+
+
 def test_a_command_that_does_not_exist() -> None:
     run = _stages("watch", "9")
     assert run.returncode == 2
@@ -427,73 +420,6 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         process.wait(20)
         process.stdout.close()
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (
-            'fx/node.py:3: error: Need type annotation for "users"',
-            "`users: list[Node] = []`",
-        ),
-        (
-            "fx/node.py:3: error: Returning Any from function declared to "
-            'return "Proxy"  [no-any-return]',
-            "`result: Proxy = …; return result`",
-        ),
-        (
-            "fx/node.py:3: error: Function is missing a return type annotation",
-            "`def f(node: Node) -> None:`",
-        ),
-    ],
-)
-def test_what_mypy_finds_has_a_cure(line: str, told: str) -> None:
-    (said,) = types_check.cure(line)
-    assert told in said
-
-
-def test_what_mypy_says_besides_is_left_as_it_is() -> None:
-    assert types_check.cure("fx/node.py:3: note: See the documentation") == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [("", "The types fit together."), ("x: int", "the types: x: int")],
-)
-def test_watch_checks_types_behind_the_tests(
-    wrong: str, told: str, learner: Learner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Types:
-        """A check of types that takes a while."""
-
-        def __init__(self) -> None:
-            self._ends = iter([False, True])
-
-        @property
-        def is_finished(self) -> bool:
-            return next(self._ends)
-
-        def ask(self) -> None:
-            check(not wrong, f"the types: {wrong}")
-
-    started: list[object] = []
-
-    def start(*arguments: object) -> Types:
-        started.append(arguments)
-        return Types()
-
-    out = io.StringIO()
-    monkeypatch.setattr(watching, "EXERCISES", learner.folder)
-    monkeypatch.setattr(watching, "_check", lambda *arguments: True)
-    monkeypatch.setattr(types_check.TypesCheck, "started", start)
-    monkeypatch.setattr(watching, "changes", lambda *a, **b: [set()] * 3)
-    assert watching.watch(1, Console(file=out, width=100)) == 0
-    assert len(started) == 1
-    warming, first, second, *_ = out.getvalue().splitlines()
-    assert warming.startswith("Warming up: ")
-    assert first == "The types are being checked …"
-    assert second.startswith(told)
-    assert "is done." not in out.getvalue()
 
 
 def _read_until(pipe: int, text: str, seconds: float) -> str:

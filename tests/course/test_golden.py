@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.processes import pool
+from stages.running import pool
 from tests.course.learner import Learner
 
 GOLDEN = Path(__file__).parent / "golden"

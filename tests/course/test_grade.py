@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stages import __main__ as cli
-from stages import functions, grade, grades
+from stages import cli, functions, grade
 from stages.generate import generated
 from stages.grade import Mark, Row
 from stages.manifest import REFERENCE, ROOT, exercises_by_file, stages
-from stages.tree import reference_source
+from stages.tree import Tree, reference_source
 
 FILES = exercises_by_file()
 STUBS = {name: text for name, text in generated().items() if name in FILES}
@@ -139,6 +138,7 @@ def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
     rows = graded(
         student(desk / "right"),
         student(desk / "half", FIRST[:5]),
+        student(desk / "ring", FIRST[:1]),
         student(desk / "deletes", name=rmtree(kept)),
         student(desk / "copies", name=COPIES),
         student(desk / "ends", name="import os\nos._exit(0)"),
@@ -152,6 +152,9 @@ def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
     assert rows["right"].right == rows["alone"].right == 4
     assert rows["half"].right == 1
     assert rows["half"].marks[1].told["_make_room"] == "to write"
+    assert rows["ring"].marks[1].told["ring"] == (
+        "1 of 5 functions right: to write"
+    )
     assert rows["right"].notes == []
     assert rows["stripped"].notes == ["there are no exercises in it"]
     told = rows["links"].marks[1].told
@@ -183,7 +186,7 @@ def test_what_cannot_be_parsed_costs_its_own_stage(tmp_path: Path) -> None:
 GUARDED = """
 import os, shutil, subprocess, sys, threading
 from pathlib import Path
-from stages.guard import Guard
+from stages.grade import Guard
 mine, theirs = Path(sys.argv[1]), Path(sys.argv[2])
 said = []
 os.symlink(theirs, mine / "way")
@@ -252,6 +255,23 @@ def test_the_guard_refuses(tmp_path: Path) -> None:
     assert survives(kept)
 
 
+def test_what_is_all_right_is_sealed_if_one_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def seal(tree: Tree, number: int, *arguments: object) -> None:
+        assert (tree.root / NAME_FILE).is_file()
+        asked.append(number)
+
+    monkeypatch.setattr(grade, "seal", seal)
+    console = Console(file=io.StringIO())
+    right, half = student(tmp_path / "right"), student(tmp_path / "half", [])
+    rows = grade.grade([right, half], [1], console, seconds=FAST, seals=True)
+    assert [row.notes for row in rows] == [["01: sealed"], []]
+    assert asked == [1]
+
+
 # --- what is written -------------------------------------------------------
 
 
@@ -269,7 +289,7 @@ def rows_made_up() -> list[Row]:
 
 
 def test_a_row_of_csv_for_each_student() -> None:
-    ann, bob = csv.DictReader(io.StringIO(grades.as_csv(rows_made_up())))
+    ann, bob = csv.DictReader(io.StringIO(grade.as_csv(rows_made_up())))
     assert (ann["01 ring"], ann["01 loop"], ann["of"]) == ("1", "0", "2")
     assert ann["notes"] == "01: it wanted to start a process"
     assert bob["right"] == "0"
@@ -277,12 +297,12 @@ def test_a_row_of_csv_for_each_student() -> None:
 
 
 def test_json_has_all_that_is_known() -> None:
-    ann, _ = json.loads(grades.as_json(rows_made_up()))
+    ann, _ = json.loads(grade.as_json(rows_made_up()))
     assert ann["stages"]["01"]["told"]["loop"].endswith("<wrong>.")
 
 
 def test_xml_is_what_runners_read() -> None:
-    root = Xml.fromstring(grades.as_xml(rows_made_up()))
+    root = Xml.fromstring(grade.as_xml(rows_made_up()))
     suite, other = root
     assert suite.attrib["tests"] == "2" and suite.attrib["failures"] == "1"
     ring, loop, notes = suite
@@ -295,7 +315,7 @@ def test_xml_is_what_runners_read() -> None:
 
 def test_the_table_has_a_row_for_each_student() -> None:
     out = io.StringIO()
-    grades.show(rows_made_up(), Console(file=out, width=100))
+    grade.show(rows_made_up(), Console(file=out, width=100))
     said = " ".join(out.getvalue().split())
     assert "ann 1/2 1/2 01: it wanted to start a process" in said
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stages.manifest import ROOT
-from stages.moved import moved
 from stages.plugin import _is_in_stages
+from stages.workspace import moved
 from tests.process import printed
 
 
@@ -17,37 +17,18 @@ def clone(folder: Path) -> Path:
     return folder.resolve()
 
 
-def environment(folder: Path, imports: Path) -> str:
-    """An environment in which a clone is installed."""
-    packages = folder / "lib" / "python3.11" / "site-packages"
-    packages.mkdir(parents=True)
-    (packages / "_fx_in_stages.pth").write_text(f"{imports}\n")
-    return str(folder)
-
-
 def test_a_clone_with_its_own_environment_is_fine(tmp_path: Path) -> None:
     mine = clone(tmp_path / "mine")
-    prefix = environment(mine / ".venv", mine)
-    assert moved(mine / "stages", mine, prefix) == ""
-    assert moved(tmp_path, mine, prefix) == ""
+    assert moved(mine / "stages", mine) == ""
+    assert moved(tmp_path, mine) == ""
 
 
 def test_a_copy_is_told_which_clone_it_would_check(tmp_path: Path) -> None:
     old, new = clone(tmp_path / "old"), clone(tmp_path / "new")
-    prefix = environment(old / ".venv", old)
-    said = moved(new / "exercises", old, prefix)
+    said = moved(new / "exercises", old)
     assert said.startswith(f"You are in {new}, but")
     assert f"stages of {old}" in said
     assert "rm -rf .venv && python3 -m venv .venv" in said
-
-
-def test_a_moved_clone_is_told_where_it_was(tmp_path: Path) -> None:
-    new = clone(tmp_path / "new")
-    gone = tmp_path / "gone"
-    prefix = environment(new / ".venv", gone)
-    said = moved(new, new, prefix)
-    assert f"was made for {gone}, and this clone is {new}" in said
-    assert "rm -rf .venv" in said
 
 
 def test_this_clone_is_where_it_was_made() -> None:

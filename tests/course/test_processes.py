@@ -9,37 +9,37 @@ from pathlib import Path
 
 import pytest
 
-from stages import processes
+from stages import running
 from stages.running import Job, run
 from stages.tree import Tree
 from tests.course.learner import Learner
 from tests.process import printed
 
-ASKS = "from stages.processes import start_method; print(start_method())"
+ASKS = "from stages.running import start_method; print(start_method())"
 
 
 def test_where_spawning_is_usual_nothing_is_forked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv(processes.SWITCH, raising=False)
+    monkeypatch.delenv(running.SWITCH, raising=False)
     if sys.platform == "linux":
         assert printed("-c", ASKS).strip() == "forkserver"
-    assert printed("-c", ASKS, env={processes.SWITCH: "spawn"}) == "spawn\n"
+    assert printed("-c", ASKS, env={running.SWITCH: "spawn"}) == "spawn\n"
     chosen = f"import multiprocessing as m; m.set_start_method('spawn'); {ASKS}"
     assert printed("-c", chosen) == "spawn\n"
     monkeypatch.setattr(
         multiprocessing, "get_all_start_methods", lambda: ["spawn", "fork"]
     )
     monkeypatch.setattr(multiprocessing, "get_start_method", lambda **_: None)
-    assert processes.start_method() == "spawn"
+    assert running.start_method() == "spawn"
 
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_a_check_is_the_same_in_both(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(processes.SWITCH, method)
-    with processes.pool(1) as executor:
+    monkeypatch.setenv(running.SWITCH, method)
+    with running.pool(1) as executor:
         learner = Learner.new(tmp_path, executor)
         learner.write("linked_list.linked_list.Link.prepend")
         job = Job(Tree(tmp_path / "fx", under_test=[1]), [1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import io
 import subprocess
@@ -10,14 +11,14 @@ import webbrowser
 import pytest
 from rich.console import Console
 
-from stages import read
+from stages import cli
 
 
 def test_a_page_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(LookupError, match="why"):
-        read.page_of("nothing")
+        cli.page_of("nothing")
     with pytest.raises(LookupError):
-        read.page_of("../README")
+        cli.page_of("../README")
 
 
 def test_without_mkdocs_it_says_what_to_install(
@@ -27,7 +28,7 @@ def test_without_mkdocs_it_says_what_to_install(
     with pytest.raises(
         RuntimeError, match=r"(?s)pip install .*docs/stages/03\.md"
     ):
-        read.read(read.page_of("3"), Console(file=io.StringIO()))
+        cli.reading(argparse.Namespace(page="3"))
 
 
 class Server:
@@ -57,9 +58,10 @@ def test_the_page_is_opened_or_its_address_printed(
     out = io.StringIO()
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(read, "has_browser", lambda: is_seen)
-    monkeypatch.setattr(read, "_answers", lambda port: True)
-    assert read.read(read.page_of("03"), Console(file=out, width=100)) == 0
+    monkeypatch.setattr(cli, "has_windows", lambda: is_seen)
+    monkeypatch.setattr(cli, "_answers", lambda port: True)
+    monkeypatch.setattr(cli, "CONSOLE", Console(file=out, width=100))
+    assert cli.main(["read", "03"]) == 130
     (address,) = [w for w in out.getvalue().split() if w[:4] == "http"]
     assert address.endswith("/stages/03")
     assert opened == [address] * is_seen

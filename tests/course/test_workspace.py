@@ -1,4 +1,4 @@
-"""The learner's files: reset, restored, updated; nothing is ever lost."""
+"""The learner's files: laid out, reset, restored; nothing is ever lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from stages.workspace import (
     reset_files,
     reset_functions,
     restore,
-    update,
 )
 from tests.course.learner import Learner
 
@@ -81,6 +80,40 @@ def test_the_first_check_lays_the_copies_out(learner: Learner) -> None:
     assert [*stale(learner.folder / "fx")] == ["node.py"]  # `reset` writes it
 
 
+@pytest.fixture
+def older(learner: Learner, tmp_path: Path) -> Learner:
+    """A learner who began when the library was older, and wrote something.
+
+    Since then: a docstring and a helper of linked_list.py have changed, a
+    file has come, and a line right beside the learner's own.
+    """
+    library = tmp_path / "older"
+    shutil.copytree(REFERENCE, library)
+    _replace(
+        library / "linked_list/linked_list.py",
+        FIRST_LINK,
+        "Make.",
+    )
+    _replace(
+        library / "linked_list/linked_list.py",
+        "GAP: Final = 1 << 16",
+        "GAP: Final = 8",
+    )
+    (library / "extra/effects/effects.py").unlink()
+    for name, text in generated(library).items():
+        learner.file(name).write_text(text)
+    learner.file("extra/effects/effects.py").unlink()
+    lay_out(Workspace(learner.folder, library))
+    return learner
+
+
+def _replace(path: Path, was: str, becomes: str) -> None:
+    """Replace a text that stands in a file."""
+    text = path.read_text()
+    assert was in text
+    path.write_text(text.replace(was, becomes))
+
+
 def test_copies_follow_the_library_unless_they_were_changed(
     older: Learner,
 ) -> None:
@@ -98,6 +131,7 @@ def test_copies_follow_the_library_unless_they_were_changed(
     assert mine.read_text() == "# mine\n"
     assert (older.work.base / "_pytree.py").read_text() == "# as it was\n"
     assert older.file("proxy.py").read_text() == "# stubs of then\n"
+    assert (older.work.base / "proxy.py").read_text() == generated()["proxy.py"]
     effects = generated()["extra/effects/effects.py"]
     assert older.file("extra/effects/effects.py").read_text() == effects
     assert (older.work.base / "extra/effects/effects.py").read_text() == effects
@@ -195,7 +229,8 @@ def test_reset_of_a_file_that_is_broken_or_gone(learner: Learner) -> None:
         reset_functions(learner.work, [exercises()[PREPEND]])
     assert learner.file("linked_list/linked_list.py").read_text() == broken
     kept = reset_files(learner.work, ["linked_list/linked_list.py"])
-    assert (kept / "linked_list/linked_list.py").read_text() == broken
+    backup = learner.folder / kept
+    assert (backup / "linked_list/linked_list.py").read_text() == broken
     learner.file("node.py").unlink()
     reset_files(learner.work, ["node.py"])
     assert [*stale(learner.folder / "fx")] == []
@@ -210,7 +245,7 @@ def test_a_restore_can_itself_be_undone(learner: Learner) -> None:
     assert learner.file("linked_list/linked_list.py").read_text() != mine
     restore(learner.work)
     assert learner.file("linked_list/linked_list.py").read_text() == mine
-    assert len([*backups(learner.work)]) == 3
+    assert len(backups(learner.work)) == 3
 
 
 def test_a_backup_that_is_not_there(learner: Learner) -> None:
@@ -219,126 +254,3 @@ def test_a_backup_that_is_not_there(learner: Learner) -> None:
     reset_files(learner.work, ["node.py"])
     with pytest.raises(LookupError, match="no backup 1999; there are: 2"):
         restore(learner.work, "1999")
-
-
-# --- update ----------------------------------------------------------------
-
-
-@pytest.fixture
-def older(learner: Learner, tmp_path: Path) -> Learner:
-    """A learner who began when the library was older, and wrote something.
-
-    Since then: a docstring and a helper of linked_list.py have changed, a
-    file has come, and a line right beside the learner's own.
-    """
-    library = tmp_path / "older"
-    shutil.copytree(REFERENCE, library)
-    _replace(
-        library / "linked_list/linked_list.py",
-        FIRST_LINK,
-        "Make.",
-    )
-    _replace(
-        library / "linked_list/linked_list.py",
-        "GAP: Final = 1 << 16",
-        "GAP: Final = 8",
-    )
-    (library / "extra/effects/effects.py").unlink()
-    for name, text in generated(library).items():
-        learner.file(name).write_text(text)
-    learner.file("extra/effects/effects.py").unlink()
-    lay_out(Workspace(learner.folder, library))
-    learner.write(PREPEND)
-    return learner
-
-
-def _replace(path: Path, was: str, becomes: str) -> None:
-    """Replace a text that stands in a file."""
-    text = path.read_text()
-    assert was in text
-    path.write_text(text.replace(was, becomes))
-
-
-def test_update_brings_what_is_new_and_keeps_what_is_written(
-    older: Learner,
-) -> None:
-    mine = functions.source_of(
-        older.file("linked_list/linked_list.py").read_text(), "Link.prepend"
-    )
-    done = update(older.work)
-    assert done.changed == [
-        "extra/effects/effects.py",
-        "linked_list/linked_list.py",
-    ]
-    assert done.conflicts == {}
-    text = older.file("linked_list/linked_list.py").read_text()
-    assert FIRST_LINK in text
-    assert functions.source_of(text, "Link.prepend") == mine
-    assert older.tree().states()[PREPEND] is State.WRITTEN
-    assert (
-        older.file("extra/effects/effects.py").read_text()
-        == generated()["extra/effects/effects.py"]
-    )
-    result = older.check(1, exercise=PREPEND)
-    assert result.verdicts[PREPEND] in "✓·", result.output
-    assert update(older.work).changed == []
-    assert done.backup is not None
-    assert "Make.\n" not in text
-    assert (
-        "GAP: Final = 8"
-        in (done.backup / "linked_list/linked_list.py").read_text()
-    )
-
-
-def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
-    older.edit("linked_list/linked_list.py", "GAP: Final = 8", "GAP: Final = 9")
-    mine = older.file("linked_list/linked_list.py").read_text()
-    done = update(older.work)
-    (lines,) = done.conflicts.values()
-    text = older.file("linked_list/linked_list.py").read_text().splitlines()
-    assert text[lines[0] - 1].startswith("<<<<<<< ")
-    assert "GAP: Final = 9" in text
-    assert "GAP: Final = 1 << 16" in text
-    assert done.backup is not None
-    assert (done.backup / "linked_list/linked_list.py").read_text() == mine
-    result = older.check(1)
-    assert "These are the conflict markers of a merge" in result.output
-    assert restore(older.work) == ["linked_list/linked_list.py"]
-    assert older.file("linked_list/linked_list.py").read_text() == mine
-
-
-def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
-    lay_out(learner.work)
-    assert update(learner.work) == ([], {}, None)
-    learner.write(PREPEND)
-    assert update(learner.work) == ([], {}, None)
-
-
-def test_an_update_that_was_taken_back_can_be_made_again(
-    older: Learner,
-) -> None:
-    mine = older.file("linked_list/linked_list.py").read_text()
-    update(older.work)
-    restore(older.work)
-    assert older.file("linked_list/linked_list.py").read_text() == mine
-    again = update(older.work)
-    assert again.changed == ["linked_list/linked_list.py"]
-    assert FIRST_LINK in (older.file("linked_list/linked_list.py").read_text())
-
-
-def test_what_git_has_merged_is_up_to_date(older: Learner) -> None:
-    update(older.work)
-    merged = older.file("linked_list/linked_list.py").read_text()
-    restore(older.work)
-    older.file("linked_list/linked_list.py").write_text(merged)
-    assert update(older.work).changed == []
-
-
-def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
-    path = older.file("linked_list/linked_list.py")
-    path.write_text(path.read_text() + "\n<<<<<<< yours\n")
-    mine = path.read_text()
-    with pytest.raises(RuntimeError, match="conflict markers of an earlier"):
-        update(older.work)
-    assert path.read_text() == mine
-    assert not older.file("extra/effects/effects.py").exists()

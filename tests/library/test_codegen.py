@@ -788,3 +788,25 @@ def test_what_a_function_says_of_boxes_runs_no_code() -> None:
     graph.output(graph.call_function(Emptying(), (graph.placeholder("x"),)))
     with pytest.raises(RuntimeError, match="boxes at <property object"):
         graph.python_code("self")
+
+
+def test_a_fixed_input_beside_nested_ones_keeps_its_default() -> None:
+    def root(d: AnyValue, m: AnyValue = None, k: float = 3.0) -> AnyValue:
+        return d["a"] * k if m is None else d["a"]
+
+    gm = fx.symbolic_trace(root, {"d": {"a": fx.PH}, "m": None})
+    assert "forward(self, d, m = None, k = 3.0)" in gm.code
+    assert gm({"a": torch.ones(1)}).item() == 3
+
+
+def test_a_function_of_torch_that_is_replaced_has_its_name_by_torchs_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    relu = torch.relu
+    gm = fx.symbolic_trace(lambda x: torch.relu(x))
+    monkeypatch.setattr(torch, "relu", lambda x: relu(x) + 1)
+    gm.recompile()
+    assert "torch_relu(x)" in gm.code
+    with fx.effects.by_rule("torch"):
+        gm.recompile()
+    assert "torch.relu(x)" in gm.code

@@ -831,3 +831,15 @@ class TestUnpickling:
         del state["_graph"]
         with pytest.raises(RuntimeError, match="keep '_graph' in the state"):
             reduce_graph_module(state, "")
+
+
+def test_an_edited_graph_whose_old_code_fails_says_so() -> None:
+    gm = symbolic_trace(nn.Sequential(nn.ReLU()))
+    node = [*gm.graph.nodes][1]
+    node.op, node.target = "call_function", torch.neg
+    gm.delete_all_unused_submodules()
+    with pytest.raises(AttributeError) as raised:
+        gm(torch.ones(2))
+    assert "edited since this code was made" in raised.value.__notes__[0]
+    gm.recompile()
+    assert torch.equal(gm(torch.ones(2)), -torch.ones(2))

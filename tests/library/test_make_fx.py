@@ -242,6 +242,13 @@ def test_data_that_no_operator_takes(f: Callable[[Tensor], object]) -> None:
         make_fx(f)(X)
 
 
+def test_a_literal_may_be_read_and_text_is_warned_of() -> None:
+    gm = make_fx(lambda x: x * sum(torch.tensor([2.0, 3.0]).tolist()))(X)
+    assert torch.equal(gm(X), X * 5)
+    with pytest.warns(UserWarning, match="a tensor as text"):
+        make_fx(lambda x: x * len(str(x)))(X)
+
+
 def test_a_tensor_in_the_memory_of_another() -> None:
     for f in (lambda x: nn.Parameter(x) * 2, lambda x: nn.Parameter(x * 3) * 2):
         with pytest.raises(RuntimeError, match="in the memory of the value of"):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 import torch
 import torch.fx
 from torch import nn
+from torch.fx.experimental import proxy_tensor as torch_machine
 
 import fx
+import fx._lazy_graph_module as lazy
 import fx.graph
 import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
-from fx.compat.passed_on import finder
+from fx.compat.first_use import of_namesake
+from fx.experimental import proxy_tensor
 from fx.linked_list.namespace import target_to_str
 from fx.use_def.values import AnyValue
 
@@ -57,7 +62,7 @@ def test_an_effect_is_registered_by_the_private_set() -> None:
 
 
 def test_the_flag_says_whether_a_trace_runs() -> None:
-    flag = vars(fx._symbolic_trace)["_is_fx_tracing_flag"]
+    flag = operator.attrgetter("_is_fx_tracing_flag")(fx._symbolic_trace)
     seen = []
 
     def root(x: AnyValue) -> AnyValue:
@@ -71,20 +76,22 @@ def test_the_flag_says_whether_a_trace_runs() -> None:
 
 def test_a_trace_can_be_said_to_be_none() -> None:
     """As torch does where it compiles a part of what is traced."""
-    names, theirs = vars(fx._symbolic_trace), vars(torch.fx._symbolic_trace)
-    asked = [fx._symbolic_trace.is_fx_tracing, names["_get_is_fx_tracing"]]
+    theirs = vars(torch.fx._symbolic_trace)
+    ask, named, set_own = operator.attrgetter(
+        "_get_is_fx_tracing", "_is_fx_tracing_context", "_set_is_fx_tracing"
+    )(fx._symbolic_trace)
+    asked = [fx._symbolic_trace.is_fx_tracing, ask]
     seen = []
 
     def own(value: bool) -> None:
-        name = "_set_is_fx_tracing"
-        theirs.get(name, names[name])(value)
+        theirs.get("_set_is_fx_tracing", set_own)(value)
 
     def answers() -> list[bool]:
         flag = theirs.get("_get_is_fx_tracing")
         return [ask() for ask in (*asked, *([flag] if flag else []))]
 
     def root(x: AnyValue) -> AnyValue:
-        with names["_is_fx_tracing_context"](False):
+        with named(False):
             seen.append(answers())
         seen.append(answers())
         own(False)
@@ -92,14 +99,14 @@ def test_a_trace_can_be_said_to_be_none() -> None:
         fx.symbolic_trace(lambda y: seen.append(answers()))
         own(True)
         seen.append(answers())
-        names["_set_is_fx_tracing"](False)
+        set_own(False)
         return x
 
     fx.symbolic_trace(root)
     said = [{*answer} for answer in seen]
     assert said == [{False}, {True}, {False}, {True}, {True}]
     assert {*answers()} == {False}
-    with names["_is_fx_tracing_context"](True):
+    with named(True):
         assert fx._symbolic_trace.is_fx_tracing()
     assert not fx._symbolic_trace.is_fx_tracing()
 
@@ -175,7 +182,7 @@ def test_names_that_torch_fx_imports_are_found_where_it_has_them() -> None:
 
 
 def test_a_name_that_is_imported_from_what_fx_lacks() -> None:
-    find = finder("fx.passes.tools_common")
+    find = of_namesake("fx.passes.tools_common", {})
     with pytest.raises(AttributeError, match="no attribute 'nowhere'"):
         find("nowhere")
 
@@ -196,3 +203,19 @@ def test_a_subclass_enters_what_notes_the_current_node() -> None:
     gm = fx.symbolic_trace(lambda x: x + 1)
     assert [Counts(gm).run(1), Notes(gm).run(1)] == [2, 2]
     assert seen == ["x", "add", "output"]
+
+
+def test_torchs_own_machine_makes_torchs_graphs() -> None:
+    theirs: AnyValue = proxy_tensor
+    assert theirs.PythonKeyTracer is torch_machine.PythonKeyTracer
+    assert (
+        theirs._ModuleStackTracer is vars(torch_machine)["_ModuleStackTracer"]
+    )
+    assert theirs.get_proxy_mode() is None
+    assert theirs.make_fx is not torch_machine.make_fx
+    with pytest.raises(AttributeError, match="nothing"):
+        theirs.nothing()
+    assert callable(operator.attrgetter("_exec_with_source")(fx.graph_module))
+    with lazy._use_lazy_graph_module(True):
+        gm = fx.symbolic_trace(nn.ReLU())
+    assert not isinstance(gm, lazy._LazyGraphModule)

@@ -106,7 +106,7 @@ def test_a_layer_that_is_called_twice() -> None:
     found, left = fused(layers(forward))
     assert left == 0
     once = [n.target for n in found.graph.find_nodes(op="call_module")]
-    assert once == ["conv", "conv_folded_1"]
+    assert once == ["conv_folded", "conv"]
 
 
 def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
@@ -379,3 +379,25 @@ def test_a_fold_that_fails_changes_nothing() -> None:
         fold_conv_bn(gm)
     assert (gm.code, conv.training) == (code, True)
     assert [*dict(gm.named_children())] == ["conv", "norm"]
+
+
+def test_traces_on_an_example_are_fused() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+            self.drop = nn.Dropout()
+
+        def forward(self, given: dict[str, torch.Tensor]) -> AnyValue:
+            return self.drop(self.norm(self.conv(given["x"])))
+
+    net, x = Net().eval(), torch.randn(2, 3, 6, 6)
+    gm = fx.trace(net, {"x": x})
+    for change in (ours.fuse, ours.remove_dropout):
+        new: AnyValue = change(gm)
+        calls = [n.name for n in new.graph.find_nodes(op="call_module")]
+        assert len(calls) == len([*gm.graph.find_nodes(op="call_module")]) - 1
+        torch.testing.assert_close(new({"x": x}), net({"x": x}))
+        with pytest.raises(fx.GuardError):
+            new({"y": x})
+    assert torch.equal(gm({"x": x}), net({"x": x}))

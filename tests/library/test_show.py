@@ -17,13 +17,14 @@ import torch.fx
 from torch import nn
 
 import fx
+from fx import GraphModule
 from fx.codegen.source import frames_of
 from fx.passes.infra.pass_base import PassResult
 from fx.passes.shape_prop import ShapeProp
 from fx.show.__main__ import main
-from fx.show.compare import _longest_rise, rows_of
-from fx.show.measure import bytes_of, value_text
-from fx.show.page import Page, traced
+from fx.show.describe import Data, _longest_rise, bytes_of, rows_of, value_text
+from fx.show.document import Page
+from fx.show.page import traced
 from fx.use_def.values import AnyValue
 from tests.process import python
 from tests.zoo import ZOO, borrow
@@ -338,12 +339,19 @@ def straight(rng: random.Random) -> fx.GraphModule:
     return fx.GraphModule({}, graph)
 
 
+def differing(before: GraphModule, after: GraphModule) -> list[Data]:
+    """The rows of two graphs, as `fx.show` pairs them."""
+    difference = fx.diff(before, after)
+    what = {one.after: one.what for one in difference.changed}
+    return rows_of(before, after, difference.pairs, what)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_rows_have_each_node_once_and_what_differs(seed: int) -> None:
     rng = random.Random(seed)
     before = straight(rng)
     after = edited(before, rng)
-    rows = rows_of(before, after)
+    rows = differing(before, after)
     found = fx.diff(before, after)
     for s, gm in enumerate((before, after)):
         shown = [row["at"][s] for row in rows if row["at"][s] is not None]
@@ -370,7 +378,7 @@ def test_rows_have_each_node_once_and_what_differs(seed: int) -> None:
 
 def test_equal_graphs_have_no_marks() -> None:
     gm = fx.symbolic_trace(Net())
-    rows = rows_of(gm, copy.deepcopy(gm))
+    rows = differing(gm, copy.deepcopy(gm))
     assert [row["at"] for row in rows] == [
         [at, at] for at in range(len(gm.graph.nodes))
     ]
@@ -380,7 +388,7 @@ def test_equal_graphs_have_no_marks() -> None:
 def test_what_is_removed_stands_before_what_is_added_there() -> None:
     gm = fx.symbolic_trace(lambda x: torch.relu(x.neg()))
     after = fx.symbolic_trace(lambda x: torch.relu(torch.add(x, x)))
-    marks = [row.get("mark") for row in rows_of(gm, after)]
+    marks = [row.get("mark") for row in differing(gm, after)]
     assert marks == [None, "-", "+", "~", None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -274,6 +275,22 @@ def test_an_exported_program_can_be_read() -> None:
     _same(ours(*model.parameters(), x)[0], model(x))
     module: AnyValue = program.module()
     _same(fx.from_torch(module)(x), model(x))
+
+
+def test_an_exported_module_is_pickled_without_its_checks() -> None:
+    program = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))
+    gm = fx.from_torch(program.module())
+    with pytest.warns(UserWarning, match="checks of inputs"):
+        back = pickle.loads(pickle.dumps(gm))
+    assert torch.equal(back(torch.ones(1, 2)), gm(torch.ones(1, 2)))
+    assert "_guards_fn" in gm.code
+    assert "_guards_fn" not in back.code
+
+
+def test_what_is_ours_stays_as_it_is() -> None:
+    gm = fx.symbolic_trace(nn.ReLU())
+    assert fx.from_torch(gm) is gm
+    assert fx.from_torch(gm.graph) is gm.graph
 
 
 def test_what_cannot_be_converted_is_refused() -> None:

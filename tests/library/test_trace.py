@@ -438,9 +438,7 @@ class Router:
         lambda x: x if x.sum() > 0 else -x,
         lambda x: torch.tensor(x.tolist()),
         lambda x: torch.from_numpy(x.numpy() * 2),
-        lambda x: x[x > 0],
         lambda x: int(x.sum()) * x,
-        lambda x: x + X.tolist()[0][0],
         lambda x: x * 2 if torch.equal(x, x) else x,
     ],
 )
@@ -1065,7 +1063,11 @@ def test_guards_go_to_torch_and_back() -> None:
     assert same(theirs(X, [X + 1]), {"y": X * (X + 1)})
     ran = torch.fx.Interpreter(theirs).run(X, [X + 1])
     assert torch.equal(ran["y"], X * (X + 1))
-    for each in (theirs, copy.deepcopy(theirs), fx.from_torch(theirs)):
+    again = pickle.loads(pickle.dumps(theirs))
+    assert isinstance(again, torch.fx.GraphModule)
+    assert same(again(X, [X + 1]), {"y": X * (X + 1)})
+    copies = theirs, copy.deepcopy(theirs), fx.from_torch(theirs), again
+    for each in copies:
         assert refused(each, *other)
     assert [*fx.from_torch(theirs).guards] == [*gm.guards]
 
@@ -1080,15 +1082,13 @@ def test_blocks_and_late_checks_are_saved(tmp_path: Path) -> None:
 
     gm = fx.trace(program, X)
     gm.graph.eliminate_dead_code()
-    with pytest.warns(UserWarning, match="'val' of node"):
-        fx.save(gm, tmp_path / "gm")
+    fx.save(gm, tmp_path / "gm")
     assert right(program, fx.load(tmp_path / "gm"), X)
 
 
 def test_guards_are_saved(tmp_path: Path) -> None:
     gm, other = guarded()
-    with pytest.warns(UserWarning, match="'val' of node"):
-        fx.save(gm, tmp_path / "gm")
+    fx.save(gm, tmp_path / "gm")
     new = fx.load(tmp_path / "gm")
     assert same(new(X, [X + 1]), {"y": X * (X + 1)})
     assert refused(new, *other)
@@ -1096,8 +1096,7 @@ def test_guards_are_saved(tmp_path: Path) -> None:
     nested = fx.trace(lambda r: Record(r.left * r.right), Record(X))
     with pytest.raises(ValueError, match="Record' is not allowed"):
         fx.save(nested, tmp_path / "nested")
-    with pytest.warns(UserWarning, match="'val' of node"):
-        fx.save(nested, tmp_path / "nested", allow=[Record])
+    fx.save(nested, tmp_path / "nested", allow=[Record])
     new = fx.load(tmp_path / "nested", allow=[Record])
     assert same(new(Record(X)), Record(X * 3))
 
@@ -1170,7 +1169,7 @@ def test_an_error_between_devices_names_the_inputs() -> None:
 
 def test_an_error_of_the_program_leaves_nothing_patched() -> None:
     before = nn.Module.__call__, torch.is_grad_enabled, hash(torch.SymInt)
-    with pytest.raises(RuntimeError, match="broadcast"):
+    with pytest.raises(RuntimeError, match="must match"):
         fx.trace(lambda x: x + torch.ones(5), X, dynamic=False)
     with pytest.raises(ZeroDivisionError):
         fx.trace(lambda x: 1 / 0, X)

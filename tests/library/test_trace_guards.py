@@ -190,3 +190,20 @@ def test_guards_are_asked_before_sizes_that_an_input_may_not_have() -> None:
     assert [node.name for node in gm.graph.nodes][:2] == ["x", "_guards"]
     with pytest.raises(fx.GuardError, match="dim"):
         gm(torch.ones(3))
+
+
+def test_compiled_graph_takes_other_sizes_and_refuses_other_constants() -> None:
+    def program(x: AnyValue, more: AnyValue, k: int = 2) -> AnyValue:
+        return x * more["y"] * k
+
+    x, y = torch.ones(3, 2), torch.ones(3, 2)
+    gm = fx.trace(program, x, {"y": y}, 2)
+    fast = torch.compile(gm, backend="eager", dynamic=None)
+    for count in (3, 5, 6, 1):
+        x, y = torch.full((count, 2), 3.0), torch.ones(count, 2)
+        assert torch.equal(fast(x, {"y": y}, 2), x * 2)
+    with pytest.raises(fx.GuardError, match=r"k is not .* it was 2, and is 3"):
+        fast(x, {"y": y}, 3)
+    assert torch.equal(fast(x, {"y": y}), x * 2)
+    with pytest.raises(fx.GuardError, match=r"more\['y'\]|x.size"):
+        fast(x, {"y": torch.ones(4, 2)})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
+import re
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -20,6 +24,7 @@ AnyValue: TypeAlias = Any
 X: Final = torch.ones(5, 4)
 SIZES: Final = (1, 2, 3, 7, 10, 30, 101)
 TORCH: Final[AnyValue] = torch
+AUTO: Final[AnyValue] = torch.export.Dim.AUTO
 
 
 def squeezes(x: AnyValue) -> AnyValue:
@@ -196,3 +201,186 @@ def test_sizes_of_other_environments_are_computed_as_before() -> None:
 
     fx.trace(program, X)
     assert "ToFloat" in found[0]
+
+
+def _equal_rows(x: AnyValue, y: AnyValue) -> AnyValue:
+    return x[:, :1].reshape(-1) + y
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        (lambda x, y: x * len(range(x.shape[0])), ""),
+        (lambda x, y: x if x.shape[0] == 5 else -x, ""),
+        (lambda x, y: x if 2 * x.shape[0] - 10 == 0 else -x, ""),
+        (lambda x, y: x * int(x.shape[0] * 1.7), "x.size(0) * 1.7 is 8.5"),
+        (lambda x, y: x if x.shape[0] ** 2 == 25 else -x, "** 2 == 25"),
+        (lambda x, y: x if 4 < x.shape[0] < 6 else -x, "x.size(0) < 6"),
+        (lambda x, y: _equal_rows(x, torch.ones(5)), ""),
+        (lambda x, y: (_equal_rows(x, y), y + torch.ones(5)), "y.size(0)"),
+    ],
+)
+def test_size_that_must_stay_free_is_not_fixed(
+    program: AnyValue, asked: str
+) -> None:
+    given, named = (X, torch.ones(5)), {"x": {0: True}, "y": {0: AUTO}}
+    with pytest.raises(fx.TraceError, match="fixes it to 5") as caught:
+        fx.trace(program, *given, dynamic=named)
+    text = str(caught.value)
+    assert asked in text
+    assert Path(__file__).name in text
+    # It may be fixed if nobody has said that it must not be.
+    for dynamic in (None, True, {"x": True, "y": True}, {"x": {0: AUTO}}):
+        gm = fx.trace(program, *given, dynamic=dynamic)
+        assert gm(*given) is not None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: (x * x.shape[0], y),
+        lambda x, y: (x if x.shape[0] % 5 == 0 else -x, y),
+        lambda x, y: (x if x.shape[0] > 4 and x.shape[0] != 9 else -x, y),
+        lambda x, y: (x if x.shape[0] == y.shape[0] else -x, y),
+        lambda x, y: (x[: x.shape[0] // 2], y, f"{x.shape}"[:1]),
+    ],
+)
+def test_size_that_is_only_asked_about_stays_free(program: AnyValue) -> None:
+    named = {"x": {0: True}, "y": {0: torch.export.Dim.DYNAMIC}}
+    gm = fx.trace(program, X, torch.ones(5), dynamic=named)
+    assert gm(torch.ones(10, 4), torch.ones(10))[0].shape[1] == 4
+
+
+def test_size_of_an_example_that_cannot_be_free_is_not_said_to_be() -> None:
+    with pytest.raises(TypeError, match="of an example that is empty"):
+        fx.trace(lambda x: x + 1, X[:0], dynamic={"x": {1: True}})
+    fx.trace(lambda x: x + 1, X[:0], dynamic={"x": {1: AUTO}})
+    with pytest.raises(TypeError, match="dynamic= says that k may vary"):
+        fx.trace(lambda x, k=2: x + k, X, dynamic={"k": True})
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        (lambda x, y: x * len(range(x.shape[0])), "== 5, but it is 7\n"),
+        (lambda x, y: x if x.shape[0] < 6 else -x, "< 6, but it is 7\n"),
+        (
+            lambda x, y: x if x.shape[0] == y.shape[0] else -x,
+            "but x.size(0) is 7 and y.size(0) is 5\n",
+        ),
+        (lambda x, y: x * int(x.shape[0] * 1.7), "is 8.5, but it is 11.9"),
+    ],
+)
+def test_guard_says_what_the_size_is(program: AnyValue, found: str) -> None:
+    gm = fx.trace(program, X, torch.ones(5))
+    with pytest.raises(fx.GuardError, match=re.escape(found)):
+        gm(torch.ones(7, 4), torch.ones(5))
+
+
+# -- numbers among the inputs --------------------------------------------------
+
+
+def _step(x: AnyValue, t: AnyValue, scale: float = 2.0) -> AnyValue:
+    if not torch.is_tensor(t):
+        kind = torch.float64 if isinstance(t, float) else torch.int64
+        t = torch.tensor([t], dtype=kind)
+    return x * t.sin() * scale, t // 2
+
+
+@pytest.mark.parametrize("example", [0, 1, 5, -3, 0.5, -0.0])
+def test_number_that_may_vary_is_an_input(example: float) -> None:
+    free = {"x": True, "t": True}
+    gm = fx.trace(_step, X, example, dynamic=free)
+    for t in (0, 1, 2, -7, 999, 0.0, -0.0, 2.5, True):
+        if type(t) is not type(example):
+            with pytest.raises(fx.GuardError, match="t is not what"):
+                gm(X, t)
+            continue
+        want, got = _step(X, t), gm(X[:3], t)
+        assert torch.equal(want[0][:3], got[0])
+        assert want[1].dtype == got[1].dtype
+        assert torch.equal(want[1], got[1])
+
+
+def test_number_that_may_vary_is_in_a_container_and_saved(
+    tmp_path: Path,
+) -> None:
+    def program(given: AnyValue, *, scale: float = 2.0) -> AnyValue:
+        return given["x"] * given["n"] + scale, given["n"] + 1, scale
+
+    free = {"given": {"x": True, "n": True}, "scale": True}
+    given = {"x": X, "n": 3}
+    gm = fx.trace(program, given, scale=0.5, dynamic=free)
+    fx.save(gm, tmp_path / "gm")
+    interpreted = fx.Interpreter(gm)
+    for each in (
+        gm,
+        fx.load(tmp_path / "gm"),
+        pickle.loads(pickle.dumps(gm)),
+        copy.deepcopy(gm),
+        torch.compile(gm, backend="eager"),
+    ):
+        for n, scale in ((4, 1.5), (0, -2.0), (-1, 0.0)):
+            got = each({"x": X * 2, "n": n}, scale=scale)
+            want = program({"x": X * 2, "n": n}, scale=scale)
+            assert torch.equal(got[0], want[0])
+            assert got[1:] == want[1:]
+        with pytest.raises(fx.GuardError, match=r"\['n'\] is not .* it was a"):
+            each({"x": X, "n": 1.5}, scale=0.5)
+    assert interpreted.run({"x": X, "n": 7}, 0.25)[1:] == (8, 0.25)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, t: x * math.sqrt(t),
+        lambda x, t: x[:t] if t == 3 else x,
+        lambda x, t: x * len(range(t)),
+    ],
+)
+def test_number_that_must_stay_free_is_not_fixed(program: AnyValue) -> None:
+    with pytest.raises(fx.TraceError, match=r"says that t may vary.* to 3"):
+        fx.trace(program, X, 3, dynamic={"t": True})
+    gm = fx.trace(program, X, 3, dynamic={"t": AUTO})
+    assert torch.equal(gm(X, 3), program(X, 3))
+    with pytest.raises(fx.GuardError):
+        gm(X, 4)
+
+
+def test_sign_of_zero_is_asked() -> None:
+    def program(x: AnyValue, t: float) -> AnyValue:
+        return x * math.copysign(1.0, t)
+
+    gm = fx.trace(program, X, 0.0, dynamic={"t": AUTO})
+    assert torch.equal(gm(X, 0.0), X)
+    with pytest.raises(fx.GuardError, match="copysign"):
+        gm(X, -0.0)
+
+
+def test_what_cannot_vary_is_not_said_to() -> None:
+    for value in (True, "text", None, 2**70):
+        with pytest.raises(TypeError, match="dynamic= "):
+            fx.trace(lambda x, t: x, X, value, dynamic={"t": True})
+    with pytest.raises(TypeError, match="dynamic= says that scale may vary"):
+        fx.trace(_step, X, 1, dynamic={"scale": True})
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        lambda x: torch.randn(x.shape),
+        lambda x: torch.randn(x.shape, generator=None, device=x.device),
+        lambda x: torch.rand(x.shape[0], 4, generator=None, dtype=x.dtype),
+        lambda x: torch.randint(0, 9, x.shape, generator=None) + x,
+        lambda x: torch.tensor([x.shape[0], 2.0, 3, x.numel()]).expand(x.shape),
+        lambda x: x.new_tensor([[x.shape[0]]] * 4).t() + x,
+    ],
+)
+def test_tensors_made_of_sizes_leave_them_free(drawn: AnyValue) -> None:
+    gm = fx.trace(lambda x: drawn(x) + x, X, dynamic={"x": {0: True}})
+    for rows in (1, 2, 9):
+        given = torch.ones(rows, 4)
+        torch.manual_seed(3)
+        want = drawn(given) + given
+        torch.manual_seed(3)
+        assert torch.equal(gm(given), want)

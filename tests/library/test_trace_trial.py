@@ -222,3 +222,46 @@ def test_a_weight_that_is_written_by_its_data_is_put_back(
     assert net.weight.tolist() == [1] * 4
     assert gm(x).tolist() == [2] * 4
     assert net.weight.tolist() == [2] * 4
+
+
+class _Slots:
+    __slots__ = ("count", "last")
+    count: int
+
+
+class _State(_Slots):
+    """Has slots of its base, and a dict."""
+
+
+def _kept(held: AnyValue, x: AnyValue) -> AnyValue:
+    held.count += 1
+    held.last = x * held.count
+    return held.last + 1
+
+
+def test_slots_of_what_a_module_has_are_put_back() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.state = _State()
+            self.state.count = 1
+
+        def forward(self, x: AnyValue) -> AnyValue:
+            return _kept(self.state, x)
+
+    net, x = Net(), torch.ones(3)
+    with pytest.warns(UserWarning, match=r"assigned state.count, state.last"):
+        gm = fx.trace(net, x)
+    assert net.state.count == 1
+    assert not hasattr(net.state, "last")
+    assert torch.equal(gm(x * 2), net(x * 2))
+
+
+_STATE = _State()
+
+
+def test_slots_of_a_global_do_not_keep_what_has_no_data() -> None:
+    _STATE.count = 1
+    with pytest.raises(fx.TraceError, match=r"kept a tensor .* in a _State"):
+        fx.trace(lambda x: _kept(_STATE, x), torch.ones(3))
+    assert not hasattr(_STATE, "last")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
+import random
+import re
 import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -447,6 +451,80 @@ def test_the_advice_works() -> None:
     assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
 
 
+def _by_dtype(x: AnyValue) -> AnyValue:
+    return x + 1 if x.dtype == torch.float32 and x.shape[0] > 1 else x
+
+
+def _starred(x: AnyValue) -> AnyValue:
+    return torch.stack([*x])
+
+
+def _of_a_dict(x: AnyValue) -> AnyValue:
+    def add(a: AnyValue) -> AnyValue:
+        return a + 1
+
+    return add(**x)
+
+
+def _long(x: AnyValue) -> AnyValue:
+    return x * len(x) + sum(range(x.shape[0]))
+
+
+class _Decorated(nn.Module):
+    def forward(self, x: AnyValue, **more: AnyValue) -> AnyValue:
+        return x + 1 if not more else x
+
+
+def _checked(forward: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
+    @functools.wraps(forward)
+    def checked(self: nn.Module, *args: AnyValue, **more: AnyValue) -> AnyValue:
+        return forward(self, *args, **more)
+
+    return checked
+
+
+@pytest.mark.parametrize(
+    ("root", "given"),
+    [
+        (_by_dtype, torch.ones(2)),
+        (_starred, torch.ones(2)),
+        (_of_a_dict, {"a": torch.ones(2)}),
+        (_long, torch.ones(2)),
+        (_Decorated, torch.ones(2)),
+    ],
+)
+def test_first_advice_is_a_trace_on_an_example(
+    root: AnyValue, given: AnyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if root is _Decorated:
+        monkeypatch.setattr(root, "forward", _checked(root.forward))
+        root = root()
+    with pytest.raises(Exception, match=r"Proxy|decorated") as raised:
+        fx.symbolic_trace(root)
+    said = [str(raised.value), *getattr(raised.value, "__notes__", ())]
+    told = [text for text in said if "fx.trace(root, *inputs)" in text]
+    before = told[0].partition("fx.trace(root")[0]
+    assert not re.search(
+        "concrete_args|fx.wrap|[Ww]rite|Unpack|Give it", before
+    )
+    gm = fx.trace(root, given)  # and that is the way out
+    assert torch.equal(gm(given), root(given))
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        lambda x: x if x.sum() > 0 else -x,
+        lambda size: size if size else 0,
+        lambda x: x if x.max(0).values + x.shape[0] else 0,
+    ],
+)
+def test_no_trace_on_an_example_is_advised_for_values(root: AnyValue) -> None:
+    with pytest.raises(fx.proxy.TraceError) as raised:
+        fx.symbolic_trace(root)
+    assert "fx.trace" not in str(raised.value)
+
+
 def test_an_error_about_something_else_is_left_as_it_is() -> None:
     def fails(x: torch.Tensor) -> torch.Tensor:
         raise TypeError("mine")
@@ -468,3 +546,20 @@ def test_a_bound_method_is_told_how_to_trace_it() -> None:
     tracer.traced_func_name = "encode"
     gm = fx.GraphModule(net, tracer.trace(net))
     assert torch.equal(gm(torch.ones(1)), torch.full((1,), 2.0))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: torch.rand(2), lambda: random.random(), lambda: np.random.rand()],
+)
+def test_random_numbers_that_become_constants(
+    draw: Callable[[], AnyValue],
+) -> None:
+    with pytest.warns(UserWarning, match="random numbers while tracing") as w:
+        fx.symbolic_trace(lambda x: x + draw())
+    assert w[0].filename == __file__
+    assert "torch.rand_like(x)" in str(w[0].message)
+    assert not hasattr(torch.rand, "__wrapped__")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fx.symbolic_trace(lambda x: x + torch.rand_like(x))

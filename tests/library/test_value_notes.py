@@ -14,9 +14,9 @@ from torch.export import Dim
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.extra.effects.effects import by_rule
-from fx.extra.value_notes import described
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.shape_prop import ShapeProp
+from fx.rewriting.replacing import described
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.use_def.values import AnyValue
 

@@ -27,6 +27,7 @@ AnyValue: TypeAlias = Any
 
 NAMES: Final[dict[str, AnyValue]] = {
     "pow": lambda *args: pow(*args),  # only modules' globals are replaced
+    "isinstance": lambda value, kind: isinstance(value, kind),
     "torch": torch,
     "math": math,
     "F": functional,
@@ -35,6 +36,7 @@ NAMES: Final[dict[str, AnyValue]] = {
 SIZES: Final = (
     *("x.shape[0]", "x.shape[1]", "y.shape[0]", "x.numel()", "y.size(-1)"),
     *("len(y)", "y[1:].shape[0]", "torch.cat([x, x]).shape[0]"),
+    *("k", "k", "k", "r", "r"),
 )
 
 CONSTANTS: Final = (
@@ -58,6 +60,7 @@ OPERATIONS: Final = (
     *("({a} == {b})", "({a} != {b})", "({a} <= {b})", "({a} if {c} else {b})"),
     *("(({a} / 2).is_integer() + 0)", "sum([{a}, {b}])", "({c} and {a})"),
     *("math.gcd({i}, 6)", "({a} * 1.0)", "math.isqrt(abs({i}))"),
+    *("math.copysign(1.0, {a})", "isinstance({a}, int)"),
 )
 
 CONDITIONS: Final = (
@@ -73,7 +76,12 @@ USES: Final = (
     *("x if {c} else -x", "x * 2 if {c} else x.sum()", "x.clamp(min={a})"),
     *("x.repeat(abs({i}) % 4, 1)", "x.roll({i}, 0)", "F.pad(x, (0, {i}))"),
     *("F.interpolate(x[None], scale_factor=abs({a}) % 3 + 0.1)", "x.view({i})"),
-    *("torch.tensor({a})", "x.reshape({i}, -1)", "torch.scalar_tensor({a})"),
+    *(
+        "torch.tensor({a})",
+        "torch.tensor([[{a}, 1], [2, {b}]])",
+        "x.reshape({i}, -1)",
+        "torch.scalar_tensor({a})",
+    ),
     *("torch.linspace(0, {a}, 4)", "F.dropout(x, 0.0) * {a}", "x.sum() > {a}"),
     *("F.adaptive_avg_pool1d(x, {i})", "x.expand({i}, *x.shape)"),
 )
@@ -101,7 +109,7 @@ class Writer:
             names += [f"v{place}"] * 3
         use = self._filled(self._rng.choice(USES), names, 1)
         lines.append(f"return {use}")
-        return "def program(x, y):\n    " + "\n    ".join(lines)
+        return "def program(x, y, k, r):\n    " + "\n    ".join(lines)
 
     def _number(self, names: list[str], depth: int) -> str:
         """An expression."""
@@ -128,11 +136,20 @@ class Writer:
         return form
 
 
-def given(rng: random.Random) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs: a matrix and a row of numbers."""
+def given(rng: random.Random) -> tuple[AnyValue, ...]:
+    """Inputs: a matrix and a row of numbers, an int and a float."""
     rows, columns, length = (rng.choice(SHAPES) for _ in range(3))
     made = torch.arange(1.0, rows * columns + 1).reshape(rows, columns)
-    return made, torch.arange(1.0, length + 1)
+    k = rng.choice((0, 1, 1, 2, 3, 7, 10, -1, -2, -5, 100))
+    r = rng.choice((0.0, -0.0, 1.0, 0.5, -0.5, 1.7, 2.0, -3.0, 1e3))
+    return made, torch.arange(1.0, length + 1), k, r
+
+
+FREE: Final = {
+    **dict.fromkeys(("x", "y"), True),
+    **dict.fromkeys(("k", "r"), torch.export.Dim.AUTO),
+}
+"""What may vary: all sizes, and both numbers."""
 
 
 def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
@@ -143,7 +160,9 @@ def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     if isinstance(called(program, example, {}), Exception):
         return  # not on this example
     gm = graph_of(
-        text, refused, lambda: fx.trace(program, *example, check=False)
+        text,
+        refused,
+        lambda: fx.trace(program, *example, dynamic=FREE, check=False),
     )
     if isinstance(gm, Outcome):
         yield gm
@@ -151,7 +170,11 @@ def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
         return
     found = ""
     for inputs in (example, *(given(rng) for _ in range(10))):
-        shapes = [(*each.shape,) for pair in (example, inputs) for each in pair]
+        shapes = [
+            (*each.shape,) if isinstance(each, torch.Tensor) else each
+            for pair in (example, inputs)
+            for each in pair
+        ]
         if fault := wrong(gm, program, *inputs):
             found = f"{fault}\n# traced and called with {shapes}"
     yield Outcome(text, found)
@@ -176,6 +199,12 @@ PART = Part(
             "                is_division and not self._is_positive(nodes[1])",
             "                False",
             "divisions by what may be 0, or negative, are taken as exact",
+        ),
+        Plant(
+            "fx/extra/example_trace/questions.py",
+            "        self._nodes[text], number = node, ",
+            "        self._nodes[text], number = value, ",
+            "a number that may vary is that of the example",
         ),
     ),
 )

@@ -213,6 +213,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"seed {case}", difference(fx, case), theirs)
 
 
+DROPPED = "fx/rewriting/replacing.py"
 NOTES = "fx/extra/value_notes.py"
 
 PART = Part(
@@ -223,33 +224,27 @@ PART = Part(
     long=50_000,
     plants=(
         Plant(
-            NOTES,
-            "if node not in olds or (doubtful and not same(node.meta, notes)):",
-            "if node not in olds:",
+            DROPPED,
+            "or not changed.keys().isdisjoint(has)",
+            "",
             "the notes behind a new node stay",
         ),
         Plant(
-            NOTES,
-            "        keys = OF_VALUE & node.meta.keys()\n",
-            "        keys = kinds & notes.keys()\n",
-            "notes that are not found anew stay",
-        ),
-        Plant(
-            NOTES,
-            "any(map(changes_shapes, {*olds, *gm.graph.nodes}))",
+            DROPPED,
+            "any(map(_reshapes, {n.target for n in (*olds, *nodes)}))",
             "False",
             "a tensor that is reshaped in place has its old notes",
         ),
         Plant(
-            NOTES,
-            "described(old[key]) == described(new[key])",
-            "type(old[key]) is type(new[key])",
+            DROPPED,
+            '"[]" != described(before) == described(after)',
+            "keys != []",
             "notes that differ are taken for the same",
         ),
         Plant(
             NOTES,
-            "not isinstance(val, torch.Tensor) or _needs_grad(node, val)",
-            "not isinstance(val, torch.Tensor)",
+            "or _needs_grad(node, noted)",
+            "",
             "what needs gradients is taken for what does not",
         ),
     ),

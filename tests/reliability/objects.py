@@ -432,7 +432,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/example_trace/structures.py",
-            "    for name, member in _slots(cls).items():",
+            "    for name, member in slots_of(cls).items():",
             "    for name, member in ():",
             "what objects have in slots is not compared",
         ),

@@ -83,6 +83,9 @@ def tracing(net: nn.Module) -> None:
     module = fx.GraphModule(net, net)  # wrong: arg-type
     module.graph = module.code  # wrong: assignment
     module.code = ""  # wrong: misc
+    guards = fx.trace(net, torch.ones(2)).guards
+    guards[0].text  # wrong: attr-defined
+    guards.unchecked = None  # wrong: assignment
 
 
 class CarelessTracer(fx.Tracer):

@@ -1,57 +1,49 @@
-"""A stand-in for torch.nn.functional."""
+"""A stand-in for torch.nn.functional: how its functions change a shape."""
 
 from __future__ import annotations
 
-from .. import _functions as of_torch
+from collections.abc import Callable
+from typing import Final
+
+from .. import _functions as known
 from .._C import _nn
-from .._functions import FUNCTIONS, alike, functional
+from .._functions import FUNCTIONS, alike, of_torch
 from .._tensor import AnyValue, Tensor
+
+
+def _pooled(
+    input: Tensor,
+    kernel_size: AnyValue,
+    stride: AnyValue = None,
+    padding: AnyValue = 0,
+    *args: AnyValue,
+    **more: AnyValue,
+) -> Tensor:
+    """An image after a window has passed over it."""
+    step = kernel_size if stride is None else stride
+    space = known.pooled(input.shape[-2:], kernel_size, step, padding)
+    return Tensor([*input.shape[:-2], *space], input.dtype)
+
+
+_ALIKE: Final = (
+    "relu silu elu selu leaky_relu hardtanh hardswish mish softsign logsigmoid "
+    "dropout softmax log_softmax softmin layer_norm batch_norm group_norm "
+    "instance_norm normalize gelu"
+)
+_RULES: Final[dict[str, Callable[..., AnyValue]]] = {
+    **dict.fromkeys(_ALIKE.split(), alike),
+    **dict.fromkeys("cross_entropy mse_loss nll_loss".split(), known.lost),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pooled),
+    "embedding": known.embedding,
+    "scaled_dot_product_attention": known.scaled_dot_product_attention,
+}
 
 linear, gelu = _nn.linear, _nn.gelu
 conv2d = FUNCTIONS["conv2d"]
+sigmoid, tanh = FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
 
 
-@functional("input")
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """No number below zero."""
-    return alike(input)
-
-
-@functional("input")
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """A smooth relu."""
-    return alike(input)
-
-
-@functional("input")
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Some numbers as zeros."""
-    return alike(input)
-
-
-@functional("input")
-def softmax(
-    input: Tensor,
-    dim: int | None = None,
-    _stacklevel: int = 3,
-    dtype: AnyValue = None,
-) -> Tensor:
-    """Numbers that add up to one."""
-    return alike(input)
-
-
-@functional("input", "normalized_shape")
-def layer_norm(
-    input: Tensor,
-    normalized_shape: AnyValue,
-    weight: AnyValue = None,
-    bias: AnyValue = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Numbers around zero."""
-    return alike(input)
-
-
-sigmoid, tanh = of_torch.FUNCTIONS["sigmoid"], of_torch.FUNCTIONS["tanh"]
+def __getattr__(name: str) -> AnyValue:
+    """A function, made when it is first asked for."""
+    made = of_torch("torch.nn.functional", name, _RULES.get(name))
+    return globals().setdefault(name, made)

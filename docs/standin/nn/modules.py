@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from .._functions import alike, conv2d, flatten, matmul, pooled, t
+from .._functions import (
+    LISTED,
+    alike,
+    conv2d,
+    embedding,
+    flatten,
+    matmul,
+    no_rule,
+    pooled,
+    t,
+)
 from .._tensor import AnyValue, Tensor, float32
 
 
@@ -24,6 +34,16 @@ class Module:
     """Something with a forward, parameters, and modules inside."""
 
     forward: Callable[..., AnyValue]
+
+    def __new__(cls, *args: AnyValue, **kwargs: AnyValue) -> Module:
+        """Note the settings, which are shown."""
+        made = super().__new__(cls)
+        said = [*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())]
+        made.__dict__["_said"] = ", ".join(said)
+        return made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__dict__['_said']})"
 
     def __init__(self) -> None:
         """Begin with none of them."""
@@ -197,6 +217,79 @@ class Conv2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return conv2d(input, self.weight, None, self.stride, self.padding)
+
+
+class Embedding(Module):
+    """Rows of a matrix."""
+
+    def __init__(self, rows: int, features: int, **more: AnyValue) -> None:
+        super().__init__()
+        self.weight = Parameter(Tensor((rows, features)))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return embedding(input, self.weight)
+
+
+class MultiheadAttention(Module):
+    """Attention with several heads."""
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, *args: AnyValue, **more: AnyValue
+    ) -> None:
+        super().__init__()
+        self.batch_first = bool(more.get("batch_first"))
+        self.in_proj_weight = Parameter(Tensor((3 * embed_dim, embed_dim)))
+        self.out_proj = Linear(embed_dim, embed_dim)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, **more: AnyValue
+    ) -> tuple[Tensor, Tensor | None]:
+        if not more.get("need_weights", True):
+            return alike(query), None
+        at = 1 if self.batch_first or query.ndim == 2 else 0
+        at = at if query.ndim == 3 else 0
+        batch = [query.shape[1 - at]] if query.ndim == 3 else []
+        sizes = [*batch, query.shape[at], key.shape[at]]
+        return alike(query), Tensor(sizes, query.dtype)
+
+
+class LSTM(Module):
+    """A recurrent network."""
+
+    def __init__(
+        self, inputs: int, hidden: int, num_layers: int = 1, **more: AnyValue
+    ) -> None:
+        super().__init__()
+        self.hidden, self.num_layers = hidden, num_layers
+        self.batch_first = bool(more.get("batch_first"))
+        self.both = 2 if more.get("bidirectional") else 1
+        for at in range(num_layers):
+            wide = inputs if at == 0 else hidden * self.both
+            gates = Parameter(Tensor((4 * hidden, wide)))
+            setattr(self, f"weight_ih_l{at}", gates)
+
+    def forward(self, input: Tensor, hx: AnyValue = None) -> AnyValue:
+        shape = [*input.shape[:-1], self.hidden * self.both]
+        batch = [*input.shape[:-1]]
+        if batch:
+            batch.pop(1 if self.batch_first and len(batch) == 2 else 0)
+        state = Tensor([self.num_layers * self.both, *batch, self.hidden])
+        return Tensor(shape), (state, alike(state))
+
+
+def unknown(name: str) -> type[Module]:
+    """A class of torch.nn that can be traced, and has no rule for shapes."""
+
+    def __init__(self: Module, *args: AnyValue, **more: AnyValue) -> None:
+        Module.__init__(self)
+
+    place = LISTED["modules"][name]
+    forward = staticmethod(no_rule(f"torch.nn.{name}"))
+    return type(
+        name,
+        (Module,),
+        {"__module__": place, "__init__": __init__, "forward": forward},
+    )
 
 
 class _Alike(Module):

@@ -79,6 +79,9 @@ def extract_tensor_metadata(result: torch.Tensor) -> TensorMetadata:
     )
 
 
+_extract_tensor_metadata = extract_tensor_metadata
+
+
 def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
     """The first memory format that a tensor is contiguous in."""
     for memory_format in MEMORY_FORMATS:

@@ -8,8 +8,9 @@ may end, and each rewrite puts back the nodes that it may affect.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..graph_module import GraphModule
@@ -21,19 +22,23 @@ from ..subgraph_rewriter import (
     matcher_for,
     plan_rewrites,
 )
-from .replacing import Edit
+from .replacing import Edit, update_value_meta
 from .snapshot import Snapshot
-from .templates import (
-    MakeReplacement,
-    MakeTemplate,
-    Program,
-    Rewrite,
-    template_maker,
-)
+from .templates import MakeReplacement, Program, Rewrite, template_maker
+
+
+class AnyRule(ABC):
+    """A `Rule`, or a function of a node: see `rewriter.py`."""
+
+    options: RewriteOptions
+
+    @abstractmethod
+    def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
+        """What applies the rule at a node, and says whether it did."""
 
 
 @dataclass
-class Rule:
+class Rule(AnyRule):
     """A pattern and its replacement: see `replace_pattern`.
 
     Attributes:
@@ -73,20 +78,48 @@ class Rule:
             )
         return matcher
 
+    def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
+        """What applies the rule at a node; the replacement is checked there."""
+        gm, matcher = worklist.gm, self.matcher()
+        make = template_maker(gm, matcher, self.replacement, self.make)
+        worklist.reach = max(worklist.reach, len(matcher.prepared.nodes))
+        afar = self.filters or self.options.get("respect_mutations")
+        worklist.looks_afar |= bool(afar)
+
+        def apply(node: Node) -> bool:
+            match = matcher.match_at(gm.graph, node)
+            if match is None or not all(
+                wanted(match, gm.graph, matcher.pattern)
+                for wanted in self.filters
+            ):
+                return False
+            for rewrite in plan_rewrites(gm, matcher, [match], make):
+                carry = self.options.get("carry_meta", False)
+                edit = Edit(gm, carry_meta=carry)
+                edit.apply([rewrite])
+                for erased in edit.dead:
+                    worklist.waiting.pop(erased, None)
+                worklist.look_again(rewrite, edit)
+                return True
+            return False
+
+        return apply
+
 
 class DoesNotEndError(RuntimeError):
     """The rules still matched after `max_rewrites`; the graph is unchanged."""
 
 
 def rewrite_until_stable(
-    gm: GraphModule, rules: Iterable[Rule], max_rewrites: int = 100_000
+    gm: GraphModule, rules: Iterable[AnyRule], max_rewrites: int = 100_000
 ) -> int:
     """Apply rules, in order of preference, until none applies anywhere.
 
     Args:
         gm: the module to rewrite, in place; recompiled at the end.
         rules: at each node the first that matches is applied. A pattern has
-            one anchor: a node that it returns and does not use itself.
+            one anchor: a node that it returns and does not use itself. A
+            function of a node is made a rule by `rewriter.rewrite`.
         max_rewrites: after more, the rules are assumed never to end.
 
     Returns:
@@ -98,13 +131,13 @@ def rewrite_until_stable(
         What `replace_pattern` raises. In each case `gm` is as it was.
 
     Cost: O(nodes + uses + (nodes + rewrites) · rules · size of the largest
-    pattern, and of the users of new nodes); with filters or
+    pattern, and of the users of new nodes); with filters, functions or
     `respect_mutations` that again for each round that rewrites something.
     """
     with Snapshot(gm) as before:
         rules = [*rules]
         count = Worklist(gm, rules).run(max_rewrites)
-        before.settle(gm, [rule.options for rule in rules])
+        update_value_meta(before, gm, [rule.options for rule in rules])
         gm.recompile()
     return count
 
@@ -113,33 +146,26 @@ class Worklist:
     """The nodes at which a match may end.
 
     Attributes:
-        ready: each rule with its matcher, and what makes its replacements,
-            which are checked at the first match.
+        ready: each rule, with what applies it at a node.
         reach: the number of nodes of the largest pattern.
+        looks_afar: a rule may look at other parts of the graph.
         waiting: the nodes, in the order in which they are looked at.
     """
 
-    def __init__(self, gm: GraphModule, rules: Iterable[Rule]) -> None:
+    def __init__(self, gm: GraphModule, rules: Iterable[AnyRule]) -> None:
         """Begin with all nodes."""
         self.gm = gm
-        self.ready: list[tuple[Rule, SubgraphMatcher, MakeTemplate]] = []
         self.reach: int = 0
         self.looks_afar: bool = False
-        for rule in rules:
-            matcher = rule.matcher()
-            make = template_maker(gm, matcher, rule.replacement, rule.make)
-            self.ready.append((rule, matcher, make))
-            self.reach = max(self.reach, len(matcher.prepared.nodes))
-            afar = rule.filters or rule.options.get("respect_mutations")
-            self.looks_afar = self.looks_afar or bool(afar)
+        self.ready = [(rule, rule.prepare(self)) for rule in rules]
         self.waiting: dict[Node, None] = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:
         """Apply rules until no node is waiting; count the rewrites.
 
-        A filter, or an effect between the nodes of a match, may refuse it for
-        what is elsewhere in the graph. With such rules all nodes wait again,
-        until that brings no rewrite.
+        A filter, a function, or an effect between the nodes of a match may
+        refuse it for what is elsewhere in the graph. With such rules all nodes
+        wait again, until that brings no rewrite.
         """
         count = before = 0
         while self.waiting:
@@ -159,25 +185,9 @@ class Worklist:
                 self.waiting.update(dict.fromkeys(self.gm.graph.nodes))
         return count
 
-    def apply(self, node: Node) -> Rule | None:
-        """Apply the first rule that matches at a node, and return it."""
-        gm = self.gm
-        for rule, matcher, make in self.ready:
-            match = matcher.match_at(gm.graph, node)
-            if match is None or not all(
-                wanted(match, gm.graph, matcher.pattern)
-                for wanted in rule.filters
-            ):
-                continue
-            for rewrite in plan_rewrites(gm, matcher, [match], make):
-                carry = rule.options.get("carry_meta", False)
-                edit = Edit(gm, carry_meta=carry)
-                edit.apply([rewrite])
-                for erased in edit.dead:
-                    self.waiting.pop(erased, None)
-                self.look_again(rewrite, edit)
-                return rule
-        return None
+    def apply(self, node: Node) -> AnyRule | None:
+        """Apply the first rule that fits a node, and return it."""
+        return next((rule for rule, fits in self.ready if fits(node)), None)
 
     def look_again(self, done: Rewrite, edit: Edit) -> None:
         """Put back the nodes at which a match may end now, but did not before.

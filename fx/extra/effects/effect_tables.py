@@ -47,7 +47,7 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., AnyValue], ...]] = (
     builtins.print,
     builtins.setattr,
     torch.autograd.backward,
-    torch.manual_seed,
+    torch.random.manual_seed,  # torch itself may wrap torch.manual_seed
     torch.save,
     torch.seed,
     torch.set_default_dtype,

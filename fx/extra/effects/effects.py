@@ -78,6 +78,8 @@ from .modules import (
 __all__ = [
     "RULE",
     "Effect",
+    "Rule",
+    "Unknown",
     "by_rule",
     "classify",
     "has_side_effect",
@@ -604,9 +606,11 @@ class MemoryRule(TorchsRule):
         return must_keep(unknown, effects)
 
 
-def register_tables() -> None:
-    """Register the functions that are known to be called for their effect."""
-    side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)
+memory_rule: Final = MemoryRule()
+"""What `Graph._dead_code_rule` is in the library."""
+
+
+side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)
 
 
 class Memory:

@@ -5,7 +5,7 @@ made of the `example`. A mode of torch shows each call (`calls`), and one tracer
 records it (`recorder`), some in a way of their own (`handlers`). What Python
 asked meanwhile, and computed of sizes (`questions`), becomes `guards`, a module
 that the first node of the graph calls. Nested inputs and objects are taken
-apart before (`guarded_code`), and put together after (`structures`). Then the
-graph is tried on the example (`trial`). What cannot be traced is said in
-`errors`.
+apart before (`guarded_code`), and put together after (`structures`). The user
+says which sizes may vary (`dynamic`). Then the graph is tried on the example
+(`trial`). What cannot be traced is said in `errors`.
 """

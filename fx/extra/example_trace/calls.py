@@ -32,7 +32,7 @@ from torch.overrides import TorchFunctionMode
 from ...recording.operators import magic_methods
 from ...torch_private import pytree
 from ...torch_private.modules import HOOKS
-from ...torch_private.symbolic_sizes import SYMBOLIC
+from ...torch_private.symbolic_sizes import SYMBOLIC, hint_of
 from ...tracing.patching import TRACES, names_of
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
 from ...use_def.values import AnyValue, Args, Function, Kwargs
@@ -42,7 +42,6 @@ from . import errors
 if TYPE_CHECKING:
     from ...graph import Graph
     from ...node import Node
-    from .recorder import Recorder
 
 Place: TypeAlias = tuple[AnyValue, str]
 """Where Python looks something up: globals or a class, and a name."""
@@ -106,7 +105,7 @@ class Lifting(Protocol):
 class CallMode(TorchFunctionMode):
     """Shows a recorder each call of torch."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: AnyValue) -> None:
         """Make it for a recorder."""
         super().__init__()
         self._recorder = recorder
@@ -235,6 +234,14 @@ class Leaves:
                 self.modules.add(value)
             elif callable(value) and not isinstance(value, type):
                 self.functions.append(value)
+            elif isinstance(value, type):
+                name = value.__qualname__
+                raise TypeError(
+                    f"{name} is a class, and a leaf is one module or function: "
+                    f"leaves=[m for m in model.modules() if isinstance(m, "
+                    f"{name})] keeps all modules of the class, and "
+                    f"leaves=[{name}.forward] a method"
+                )
             else:
                 raise TypeError(
                     f"{leaf!r} cannot be a leaf: give functions, methods and "
@@ -320,3 +327,29 @@ def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
 
 OPERATORS: Final = dict(_rows())
 """Name of a method → operator, number of operands, whether in reverse."""
+
+
+def run_freely(call: Call) -> AnyValue:
+    """Make a call; torch would fix sizes that some are given.
+
+    It makes a tensor of numbers, whose kind follows from theirs, or draws one
+    by a generator, whose kind does not depend on that.
+    """
+    if call.function in _OF_NUMBERS and call.has_symbols():
+        kept: torch.Tensor = call.mapped(hint_of).run()  # with their values
+        return torch.empty_like(kept, requires_grad=kept.requires_grad)
+    if call.function in _DRAWING and call.has_symbols():
+        rest = {k: v for k, v in call.kwargs.items() if k != "generator"}
+        return call.function(*call.args, **rest)
+    return call.run()
+
+
+_OF_NUMBERS: Final[tuple[AnyValue, ...]] = (
+    *(torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor),
+)
+"""Functions that make tensors of numbers."""
+
+_DRAWING: Final[tuple[AnyValue, ...]] = (
+    *(torch.randn, torch.rand, torch.randint, torch.randperm),
+)
+"""Functions that draw tensors of some sizes."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
+from itertools import takewhile
 from types import FrameType
 from typing import Final, TypeAlias
 
@@ -11,7 +13,11 @@ from torch import nn
 
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private.symbolic_sizes import DATA_DEPENDENT, UNSUPPORTED
+from ...torch_private.symbolic_sizes import (
+    DATA_DEPENDENT,
+    UNDECIDED,
+    UNSUPPORTED,
+)
 from ..watching.advice import raised_in
 
 Paths: TypeAlias = Mapping[nn.Module, str]
@@ -51,6 +57,16 @@ def written(line: str) -> str:
         "a trace can see. The graph has it as a constant, in which the next "
         f"call would find what this one has written\n  in\n  {line}\n"
         "  Make it of an input, x.new_tensor(…), or by torch.tensor(…)"
+    )
+
+
+def unknown_size(line: str) -> str:
+    """The message for what torch assumed of a size inside of a call."""
+    return (
+        "torch takes something to hold of a size that depends on the values of "
+        f"tensors, and no tensor of the graph has that size\n  in\n  {line}\n"
+        "  Let the program compute it outside of functions that it hands to "
+        "torch; or keep the call whole: fx.trace(…, leaves=[…])"
     )
 
 
@@ -110,6 +126,16 @@ def caught(error: Exception) -> str:
     )
 
 
+def hook(paths: Paths) -> str:
+    """The message for a hook that the program registers on a tensor."""
+    return (
+        "the program registers a hook on a tensor, and a graph cannot hold a "
+        f"function\n  in\n  {frames.where()}\n  Write a "
+        "torch.autograd.Function. Or keep the call whole: "
+        f"{leaf_advice(frames.user_frame(), paths)}"
+    )
+
+
 def drawn() -> str:
     """The message for a program that draws numbers of Python or numpy."""
     return (
@@ -131,13 +157,33 @@ def refusal(error: Exception, paths: Paths) -> Exception:
 def data_dependent(error: Exception | None, paths: Paths) -> str:
     """The message for a program that decides by the values of tensors."""
     frame = (error and raised_in(error)) or frames.user_frame()
+    if isinstance(error, UNDECIDED):
+        return (
+            "the program asks for a size that depends on the values of "
+            "tensors, which only exist when the graph runs\n  in\n  "
+            f"{frames.where(frame)}\n  If it is always so, say that before, "
+            "torch._check(n > 0), which the graph then checks; or let torch "
+            f"take what is empty, too. Or keep the call whole: "
+            f"{leaf_advice(frame, paths)}"
+        )
     return (
         "the program asks for the values of a tensor, which only exist when "
         f"the graph runs\n  in\n  {frames.where(frame)}\n"
-        "  Compute it with torch: torch.where(c, a, b) for `a if c else b`, "
+        + "  torch.distributions checks its arguments: "
+        "Normal(…, validate_args=False) does not\n"
+        * _in_distribution()
+        + "  Compute it with torch: torch.where(c, a, b) for `a if c else b`, "
         "torch.cond for branches that cost much, torch._check for an error. "
         f"Or keep the call whole: {leaf_advice(frame, paths)}"
     )
+
+
+def _in_distribution() -> bool:
+    """Whether the user's code has called a distribution, which asks."""
+    stack = (frame for frame, _ in traceback.walk_stack(None))
+    called = takewhile(lambda frame: not frames.is_user(frame), stack)
+    names = [str(frame.f_globals.get("__name__")) for frame in called]
+    return any(name.startswith("torch.distributions") for name in names)
 
 
 def unsupported(error: Exception) -> str:
@@ -167,6 +213,25 @@ def leaf_name(frame: FrameType, paths: Paths) -> str:
     if "<" in code.co_qualname:
         return ""
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+
+
+def fixed(size: str, value: float, asked: str, line: str) -> str:
+    """The message for a size that must stay free, and that the program fixes.
+
+    Args:
+        size: how it is written.
+        value: what it is in the example.
+        asked: what the program relies on.
+        line: of the program.
+    """
+    plain = f"{size} == {value}", f"{size} is {value}"
+    why = "" if asked in plain else f", because of {asked}"
+    return (
+        f"dynamic= says that {size} may vary, and the program fixes it to "
+        f"{value}{why}\n  in\n  {line}\n  Let the line ask something else, or "
+        "keep its function whole, fx.trace(…, leaves=[…]). What dynamic= does "
+        "not name is fixed; with torch.export.Dim.AUTO a size varies if it can"
+    )
 
 
 def devices(error: Exception, found: Mapping[str, str]) -> str:

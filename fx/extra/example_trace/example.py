@@ -32,18 +32,18 @@ from ...proxy import TraceError
 from ...torch_private.fake_tensors import is_fake
 from ...use_def.values import AnyValue, Args, Kwargs
 from . import errors
+from .dynamic import Free
 from .guarded_code import Inputs, TracedParameter
 from .guards import NAMES, Guard, same_objects
-from .questions import Dims
 from .recorder import Recorder
 from .structures import (
     Apart,
     Container,
     LeftOut,
     Part,
-    TensorLeaf,
     check_inputs,
     is_constant,
+    is_tensor,
 )
 
 _EMPTY: Final = inspect.Parameter.empty
@@ -62,7 +62,9 @@ class Example:
         kwargs: the same, by name.
         places: the placeholders.
         names: of these.
-        tensors: the user's, one for each placeholder.
+        leaves: the user's tensors and numbers, one for each placeholder.
+        tensors: those that are tensors.
+        numbers: path → the type of a number that may vary.
         made: the containers that the program gets.
         before: what these hold.
         same: path → what is compared by identity.
@@ -73,8 +75,15 @@ class Example:
         function: Callable[..., AnyValue],
         args: Sequence[AnyValue],
         kwargs: Mapping[str, AnyValue],
+        dynamic: AnyValue,
     ) -> None:
         """Match an example with the parameters of a function.
+
+        Args:
+            function: what is traced.
+            args: the example.
+            kwargs: the same, by name.
+            dynamic: which sizes may vary; see `fx.trace`.
 
         Raises:
             TypeError: it does not fit.
@@ -84,17 +93,16 @@ class Example:
         self._given = len(args), [*kwargs]
         given = {**self._bound.arguments}
         self._bound.apply_defaults()
-        self.parameters: list[TracedParameter] = []
-        self._apart = Apart()
-        for name, value in self._bound.arguments.items():
-            parameter = self._bound.signature.parameters[name]
-            part: Part = LeftOut(value)  # what the program itself fills in
-            if name in given or parameter.kind in _REST:
-                part = self._apart.flatten(value, name)
-            self.parameters.append(_described(parameter, part))
+        self._flatten(given, {})
         check_inputs(self._apart)
+        self._free = Free(dynamic, self.parameters, self._apart.leaves)
+        self.numbers: dict[str, type] = self._free.numbers
+        if self.numbers:  # which are leaves, too
+            self._flatten(given, self.numbers)
+            self._free = Free(dynamic, self.parameters, self._apart.leaves)
         self.same: dict[str, AnyValue] = self._apart.same
-        self.tensors: list[torch.Tensor] = self._apart.leaves
+        self.leaves: list[AnyValue] = self._apart.leaves
+        self.tensors: list[torch.Tensor] = [*filter(is_tensor, self.leaves)]
         self.places: list[Node] = []
         self.names: list[str] = []
         self.made: Apart = Apart()
@@ -102,22 +110,52 @@ class Example:
         self.args: Args = ()
         self.kwargs: Kwargs = {}
 
-    def give(self, recorder: Recorder, dynamic: AnyValue) -> None:
+    def _flatten(
+        self, given: Mapping[str, AnyValue], numbers: Mapping[str, type]
+    ) -> None:
+        """Take the arguments apart.
+
+        Args:
+            given: those that the example does not leave out.
+            numbers: those that are leaves.
+        """
+        self.parameters: list[TracedParameter] = []
+        self._apart = Apart(numbers)
+        for name, value in self._bound.arguments.items():
+            parameter = self._bound.signature.parameters[name]
+            part: Part = LeftOut(value)  # what the program itself fills in
+            if name in given or parameter.kind in _REST:
+                part = self._apart.flatten(value, name)
+            self.parameters.append(_described(parameter, part))
+
+    def named_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors, and the names of their placeholders."""
+        for name, leaf in zip(self.names, self.leaves, strict=True):
+            if is_tensor(leaf):
+                yield name, leaf
+
+    def give(self, recorder: Recorder) -> None:
         """Make placeholders, and the inputs that the program gets.
 
         Args:
             recorder: records.
-            dynamic: which sizes may vary; see `fx.trace`.
         """
         nodes = [_placeholder(recorder, path) for path in self._apart.paths]
         self.places, self.names = nodes, [node.name for node in nodes]
         recorder.inputs.update(nodes)
-        dims = self._dims(dynamic)
+        dims = self._free.dims
         fakes: dict[int, torch.Tensor] = {}
-        leaves = []
+        leaves: list[AnyValue] = []
         for index, (tensor, node) in enumerate(
-            zip(self.tensors, nodes, strict=True)
+            zip(self.leaves, nodes, strict=True)
         ):
+            if not is_tensor(tensor):
+                must = bool(dims[index])
+                number = recorder.sizes.number(tensor, node, must=must)
+                recorder.made.note(number)
+                node.meta["val"] = tensor
+                leaves.append(number)
+                continue
             if id(tensor) not in fakes:
                 fake = recorder.sizes.fake(tensor, node, dims[index])
                 fakes[id(tensor)] = recorder.bind(node, fake)
@@ -128,7 +166,7 @@ class Example:
             node.meta["val"] = recorder.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
         self.args, self.kwargs = self.arguments(leaves, self.made)
-        again, other = Apart(), Apart()
+        again, other = Apart(self.numbers), Apart()
         for name, part in [(p.variable, p.part) for p in self.parameters]:
             value = other.unflatten(part, leaves)
             is_given = not isinstance(part, LeftOut)
@@ -166,14 +204,15 @@ class Example:
     def guards(self) -> list[Guard]:
         """What each trace relies on."""
         guards = []
-        for name, tensor in zip(self.names, self.tensors, strict=True):
+        named = dict(self.named_tensors())
+        for name, tensor in named.items():
             values = {"dtype": tensor.dtype, "device": tensor.device}
             values |= {"dim()": tensor.dim(), "layout": tensor.layout}
             guards += [Guard(f"{name}.{key}", values[key]) for key in values]
             is_parameter = isinstance(tensor, torch.nn.Parameter)
             asked = f"isinstance({name}, torch.nn.Parameter)"
             guards.append(Guard(asked, is_parameter))
-        guards += same_objects(self.names, [*map(id, self.tensors)])
+        guards += same_objects([*named], [*map(id, named.values())])
         return guards
 
     def inputs(self) -> Inputs | None:
@@ -181,8 +220,9 @@ class Example:
 
         Then the placeholders are the parameters of the program.
         """
-        if not all(parameter.is_plain for parameter in self.parameters):
-            return Inputs(self.parameters, self.names)
+        is_plain = all(parameter.is_plain for parameter in self.parameters)
+        if self.numbers or not is_plain:
+            return Inputs(self.parameters, self.names, self.numbers)
         for place, parameter in zip(self.places, self.parameters, strict=True):
             place.target = parameter.name
             place.args = (parameter.default,) * parameter.has_default
@@ -198,67 +238,6 @@ class Example:
             if is_left_out and not is_constant(parameter.default):
                 name = parameter.variable
                 yield f"the default of {name}, and what it holds, is fixed"
-
-    # -- which sizes may vary ----------------------------------------------
-
-    def _dims(self, dynamic: AnyValue) -> list[Dims]:
-        """For each tensor, which of its sizes may vary."""
-        if dynamic is None or dynamic is True:
-            return [None] * len(self.tensors)
-        if dynamic is False:
-            return [{} for _ in self.tensors]
-        dims: list[Dims] = [{} for _ in self.tensors]
-        known = {parameter.variable: parameter for parameter in self.parameters}
-        for name, spec in dict(dynamic).items():
-            if name not in known:
-                raise TypeError(
-                    f"dynamic= names {name!r}, and the parameters are "
-                    f"{', '.join(known)}"
-                )
-            self._spread(known[name].part, spec, dims, name)
-        return dims
-
-    def _spread(
-        self, part: Part, spec: AnyValue, dims: list[Dims], path: str
-    ) -> None:
-        """Note what a user says of a part of the inputs."""
-        if spec is None:
-            return
-        if isinstance(part, TensorLeaf):
-            dims[part.index] = _dims_of(self.tensors[part.index], spec, path)
-        elif isinstance(part, Container):
-            keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
-            keys = [*part.keys]
-            for key, inner_spec in keyed.items():
-                if key not in keys:
-                    raise TypeError(f"dynamic= names {path}[{key!r}]")
-                inside = part.parts[keys.index(key)]
-                self._spread(inside, inner_spec, dims, f"{path}[{key!r}]")
-
-
-def _dims_of(tensor: torch.Tensor, spec: AnyValue, path: str) -> Dims:
-    """Which sizes of a tensor may vary, as a user says."""
-    if spec is True:
-        return None
-    if spec is False:
-        return {}
-    named = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
-    dims = {}
-    for place, dim in named.items():
-        kind = getattr(dim, "type", dim)
-        name = getattr(kind, "name", kind)
-        if isinstance(dim, int) and not isinstance(dim, bool):
-            if tensor.size(place) != dim:
-                raise TypeError(
-                    f"dynamic= says that {path}.size({place}) is {dim}, and "
-                    f"it is {tensor.size(place)} in the example"
-                )
-        elif dim not in (None, False) and name != "STATIC":
-            if hasattr(dim, "root"):
-                raise TypeError(f"{dim} is computed of another Dim: give one")
-            named_one = dim if hasattr(dim, "__name__") else None
-            dims[place % tensor.dim()] = named_one
-    return dims
 
 
 # -- parameters ----------------------------------------------------------------

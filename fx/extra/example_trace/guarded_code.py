@@ -16,7 +16,7 @@ the program itself had run: the container of the call is refilled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -87,12 +87,17 @@ class Inputs:
         parameters: of the function that was traced, without `self`.
         names: of the placeholders, in the order of the tensors; "" for one that
             was erased inside of something nested.
+        numbers: path → the type of a number that may vary.
     """
 
     def __init__(
-        self, parameters: Sequence[TracedParameter], names: Sequence[str]
+        self,
+        parameters: Sequence[TracedParameter],
+        names: Sequence[str],
+        numbers: Mapping[str, type],
     ) -> None:
         """Make it of what a trace saw."""
+        self.numbers: dict[str, type] = {**numbers}
         self.parameters: tuple[TracedParameter, ...] = tuple(parameters)
         self.names: tuple[str, ...] = tuple(names)
 
@@ -122,7 +127,7 @@ class Inputs:
             GuardError: they are to be checked, and one is built otherwise
                 than the example's.
         """
-        apart = Apart()
+        apart = Apart(self.numbers)
         for parameter, value in zip(self.parameters, values, strict=True):
             was = parameter.part
             if isinstance(was, LeftOut) and value is parameter.default:
@@ -136,8 +141,10 @@ class Inputs:
     def _refuse(self, parameter: TracedParameter, part: Part) -> None:
         """Raise for an input that is built otherwise than the example's."""
         path, was, now = difference(parameter.part, part, parameter.variable)
+        kind = self.numbers.get(path)
+        before = f"a number, {kind.__name__}" if kind else in_words(was)
         raise GuardError(
-            f"{path} is not what the trace relied on: it was {in_words(was)}, "
+            f"{path} is not what the trace relied on: it was {before}, "
             f"and is {in_words(now)}\n  What is no tensor is fixed in the "
             "graph. Trace again with an example like this one"
         )
@@ -205,11 +212,10 @@ class Inputs:
         names = [*self.names]
         if len(kept) == len(self.parameters):
             names[index] = ""
-            return Inputs(kept, names)
+            return Inputs(kept, names, self.numbers)
         del names[index]
-        return Inputs(
-            [p._replace(part=_before(p.part, index)) for p in kept], names
-        )
+        left = [p._replace(part=_before(p.part, index)) for p in kept]
+        return Inputs(left, names, self.numbers)
 
     def signature(self, more: Sequence[str]) -> list[str]:
         """The parameters as a definition has them.

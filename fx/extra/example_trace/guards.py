@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Final, NamedTuple, NoReturn, overload
@@ -64,8 +65,9 @@ class Guard(NamedTuple):
     @property
     def asked(self) -> str:
         """The expression, so that its value can be compared."""
-        is_bool = isinstance(self.value, bool)  # a symbol may stand for one
-        return f"bool({self.expression})" if is_bool else self.expression
+        if isinstance(self.value, bool):  # a symbol may stand for one
+            return f"(True if {self.expression} else False)"
+        return self.expression
 
     def __str__(self) -> str:
         """The guard as an equation."""
@@ -130,14 +132,21 @@ def answered(
     expected: AnyValue,
     message: str,
     opened: Sequence[AnyValue] = (),
-) -> bool:
+) -> AnyValue:
     """Check what the graph asks again of a value that it has computed.
 
     It is the condition of a `torch._assert`, which no pass removes.
 
+    Returns:
+        True; if the answer is a proxy, one of this call.
+
     Raises:
         GuardError: the answer is not the one that the trace relied on.
     """
+    if issubclass(type(answer), PROXY_TYPES):
+        record = answer.tracer.create_proxy
+        given = answer, expected, message, opened
+        return record("call_function", answered, given, {})
     if answer != expected:
         refuse(
             f"{message}\n  It is {answer!r}. Trace again with an example, a "
@@ -146,6 +155,9 @@ def answered(
         )
     return True
 
+
+_SIZE: Final = re.compile(r"\b\w+\.size\(\d+\)")
+"""The size of an input, in an expression."""
 
 OF_MODES: Final = re.compile(
     r"_?(is|are|get)_(?!torch_function|dispatch)\w*(enabled|precision|debug_mode"
@@ -190,6 +202,7 @@ class Guards(nn.Module, Sequence[Guard]):
             wrong.
         unchecked: sentences on what is fixed in the graph and cannot be asked
             of its inputs, such as `training` of a module.
+        read: the values that the trace has read of tensors which are no inputs.
     """
 
     _is_impure = True  # dead code elimination keeps it, torch's too
@@ -206,6 +219,7 @@ class Guards(nn.Module, Sequence[Guard]):
         super().__init__()
         self.enabled: bool = True
         self.unchecked: list[str] = []
+        self.read: list[torch.Tensor] = []
         self.note(names, guards)
 
     def note(self, names: Sequence[str], guards: Iterable[Guard]) -> None:
@@ -218,10 +232,11 @@ class Guards(nn.Module, Sequence[Guard]):
         self._values = tuple(guard.value for guard in self._guards)
         self._ask: Callable[..., tuple[AnyValue, ...]] = self._all()
         self._others: dict[tuple[bool, ...], Guards] = {}
+        self._seen: dict[int, AnyValue] = {}
 
     def __getstate__(self) -> dict[str, AnyValue]:
         """What is copied and saved: no functions, and no class of ours."""
-        made = "_values", "_ask", "_others"
+        made = "_values", "_ask", "_others", "_seen"
         state = {k: v for k, v in vars(self).items() if k not in made}
         return state | {"_guards": [*map(tuple, self._guards)]}
 
@@ -312,6 +327,7 @@ class Guards(nn.Module, Sequence[Guard]):
                 elif gone.isdisjoint(self._inputs_of(guard)):
                     left.append(guard)
             self._others[kept] = Guards(names, left)
+            self._others[kept].read = self.read
         return self._others[kept]
 
     def relate(self, index: int) -> bool:
@@ -333,14 +349,50 @@ class Guards(nn.Module, Sequence[Guard]):
         except Exception as error:
             raise self._refusal(guard, leaves, str(error)) from None
         if answer != guard.value:
-            raise self._refusal(guard, leaves, f"it is {answer!r}")
+            raise self._refusal(
+                guard, leaves, self._found(guard, answer, leaves)
+            )
+
+    def _found(
+        self, guard: Guard, answer: AnyValue, leaves: Sequence[AnyValue]
+    ) -> str:
+        """What is there instead: the sizes, if the answer is yes or no."""
+        if guard.expression.startswith("unchanged("):
+            return "it has other values than the program has read"
+        sizes = [*dict.fromkeys(_SIZE.findall(guard.expression))]
+        if not isinstance(answer, bool) or not sizes:
+            return f"it is {answer!r}"
+        values = [self._function(size)(*leaves) for size in sizes]
+        if len(sizes) == 1 and guard.expression.startswith(sizes[0]):
+            return f"it is {values[0]!r}"
+        pairs = zip(sizes, values, strict=True)
+        return " and ".join(f"{size} is {value!r}" for size, value in pairs)
 
     def _function(self, text: str) -> Callable[..., AnyValue]:
         """The function of the placeholders that a text is."""
+        names = {**NAMES, "unchanged": self._unchanged}
         function: Callable[..., AnyValue] = eval(  # of our own text
-            f"lambda {', '.join(self.names)}: {text}", dict(NAMES)
+            f"lambda {', '.join(self.names)}: {text}", names
         )
         return function
+
+    def _unchanged(self, tensor: torch.Tensor, index: int) -> bool:
+        """Whether a tensor has the values that the trace has read.
+
+        They are compared if it is another tensor than last time, or if a write
+        was counted, which one by way of `tensor.data` is not.
+        """
+        if not torch.is_inference(tensor):
+            held, *counted = self._seen.get(index, (lambda: None,))
+            now = [tensor._version, tensor.data_ptr()]  # noqa: SLF001
+            if held() is tensor and counted == now:
+                return True
+            self._seen[index] = weakref.ref(tensor), *now
+        was = self.read[index]
+        same = tensor.dtype == was.dtype and torch.equal(tensor.cpu(), was)
+        if not same:
+            self._seen.pop(index, None)
+        return same
 
     def _refusal(
         self, guard: Guard, leaves: Sequence[AnyValue], problem: str
@@ -391,11 +443,12 @@ _SYNTAX: Final = (
 _ATTRIBUTES: Final = _OF_BACKENDS | frozenset(
     "_C backends ceil cuda device dim dtype floor is_conj is_contiguous "
     "is_inference is_leaf is_neg layout mha nn Parameter requires_grad shape "
-    "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan"
+    "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan "
+    "copysign SymInt SymFloat"
     "".split()
 )
 """What else an expression may look up, in a tensor, in math or in torch."""
-_CALLED: Final = frozenset(
+CALLED: Final = frozenset(
     "abs bool divmod float identities int isinstance max min pow round".split()
 )
 """What it may call by a name."""
@@ -409,7 +462,7 @@ def _is_small(operand: ast.expr) -> bool:
 
 def check(expression: str, names: AnyValue) -> None:
     """Raise ValueError unless a trace writes expressions such as this one."""
-    known = {*names, *NAMES, *_CALLED}
+    known = {*names, *NAMES, *CALLED, "unchanged"}
     for node in ast.walk(ast.parse(expression, mode="eval")):
         right = isinstance(node, _SYNTAX)
         if isinstance(node, ast.Name):

@@ -42,6 +42,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -54,13 +55,14 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...recording.operators import magic_methods
 from ...torch_private import pytree, watching
-from ...torch_private.fake_tensors import FakeTensorMode
+from ...torch_private.fake_tensors import FakeTensorMode, unset_fake_temporarily
 from ...torch_private.overloads import assert_
 from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
     constant,
     expression_of,
     new_env,
+    new_number,
     new_size,
     specialize,
 )
@@ -74,7 +76,10 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 Dims: TypeAlias = Mapping[int, AnyValue] | None
-"""Which sizes of a tensor may vary, by their place; None for all of them."""
+"""Which sizes of a tensor may vary, by their place; None for all of them.
+
+With each is its `torch.export.Dim`, or whether it must stay free.
+"""
 
 
 class Sizes:
@@ -84,6 +89,8 @@ class Sizes:
         mode: makes the fake tensors.
         guards: what was asked, and answered for the example.
         erasable: nodes that may be of no use.
+        marked: how a size is written that must stay free → the size.
+        fixed: which of these the program has fixed → how.
     """
 
     def __init__(
@@ -91,6 +98,7 @@ class Sizes:
         graph: Graph,
         erasable: set[Node],
         opened: Callable[[], list[AnyValue]],
+        undecided: Callable[[Exception], None],
     ) -> None:
         """Begin without symbols.
 
@@ -98,16 +106,20 @@ class Sizes:
             graph: where sizes are computed.
             erasable: where to note nodes that may be of no use.
             opened: gives the last argument of a check inside of blocks.
+            undecided: is given the error for a question that values decide.
         """
         self.erasable: set[Node] = erasable
         self._graph = graph
         self._opened = opened
-        self._env = new_env(self._note)
+        self._env = new_env(self._note, self._defer, undecided)
         self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
         )
         self.guards: list[Guard] = []
+        self.marked: dict[str, AnyValue] = {}
+        self.fixed: dict[str, Guard] = {}
         self._unbacked_asked: dict[str, str] = {}
+        self._deferred: list[tuple[AnyValue, str]] = []
         self._nodes: dict[str, Argument] = {}
         self._dims: dict[AnyValue, tuple[str, AnyValue]] = {}
 
@@ -115,6 +127,7 @@ class Sizes:
         """Forget the numbers, which the `meta` of nodes would keep alive."""
         self._env.known.clear()
         self._dims.clear()
+        self.marked.clear()
 
     # -- tensors -----------------------------------------------------------
 
@@ -128,6 +141,12 @@ class Sizes:
         """
         free = [*(range(tensor.dim()) if dims is None else dims)]
         if not _may_be_free(tensor):
+            if dims and any(dims.values()):
+                raise TypeError(
+                    f"dynamic= says that sizes of {node} may vary, and those "
+                    "of an example that is empty, sparse or of a class of its "
+                    "own are fixed"
+                )
             free = []
         sizes: list[AnyValue] = [*tensor.shape]
         for place in free:
@@ -140,6 +159,26 @@ class Sizes:
             self.guards.append(Guard(f"0 in {node}.shape", value=False))
             return self._made(tensor, sizes)
         return self.mode.from_tensor(tensor, static_shapes=True)
+
+    def number(self, value: AnyValue, node: Node, *, must: bool) -> AnyValue:
+        """An input that is a number which may vary.
+
+        Args:
+            value: the example, an int or a float.
+            node: its value at run time.
+            must: whether it must stay free.
+        """
+        kind, text = type(value), f"{node}"
+        if not -(2**63) <= value < 2**63 and kind is int:
+            raise TypeError(f"dynamic= frees {text}, which has over 64 bits")
+        symbolic = "torch.SymInt" if kind is int else "torch.SymFloat"
+        asked = f"isinstance({text}, {kind.__name__} | {symbolic})"
+        self.guards.append(Guard(asked, value=True))
+        self.guards.append(Guard(f"isinstance({text}, bool)", value=False))
+        self._nodes[text], number = node, new_number(self._env, text, value)
+        if must:
+            self.marked[text] = number
+        return number
 
     def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, AnyValue]:
         """What stands for a result that is known by made-up data alone.
@@ -169,6 +208,53 @@ class Sizes:
             sizes.append(size)
         return node, self._made(tensor, sizes)
 
+    def name(self, node: Node, tensor: torch.Tensor) -> bool:
+        """Let the sizes that only a node's value has be asked of it.
+
+        Returns:
+            Whether a size depends on values.
+        """
+        env = self._env
+        if env.unbacked <= env.texts.keys() or node.graph is not self._graph:
+            return self.depends_on_values(tensor)
+        for place, size in enumerate(tensor.shape):
+            symbol = getattr(getattr(size, "node", None), "_expr", None)
+            if symbol in env.unbacked and symbol not in env.texts:
+                text = env.texts[symbol] = f"{node}.size({place})"
+                self.mode.cache_enabled = False
+                size_node = self._graph.call_method("size", (node, place))
+                self.erasable.add(size_node)
+                self._nodes[text] = size_node
+                env.late.add(symbol)
+        self._check_deferred()
+        return self.depends_on_values(tensor)
+
+    def depends_on_values(self, tensor: AnyValue) -> bool:
+        """Whether a size of a tensor does."""
+        return _has_symbols(tensor, self._env.unbacked)
+
+    @contextmanager
+    def inside(self, *, whole: bool) -> Iterator[Callable[[AnyValue], bool]]:
+        """A block that makes a call.
+
+        Args:
+            whole: whether it is a leaf's. What torch takes to hold of sizes
+                inside is the leaf's affair, and its result is asked again.
+
+        Yields:
+            Tells of a value whether its size depends on values inside.
+        """
+        known = {*self._env.unbacked}
+        try:
+            yield lambda value: _has_symbols(value, self._env.unbacked - known)
+        finally:
+            new = self._env.unbacked - known if whole else set()
+            self._deferred = [
+                (expression, line)
+                for expression, line in self._deferred
+                if new.isdisjoint(expression.free_symbols)
+            ]
+
     def _made(
         self, tensor: torch.Tensor, sizes: list[AnyValue]
     ) -> torch.Tensor:
@@ -194,6 +280,8 @@ class Sizes:
         size_node.meta["val"] = value
         self.erasable.add(size_node)
         self._nodes[text] = size_node
+        if dim:
+            self.marked[text] = size
         if name is not None:
             self._dims[name] = text, size
             for limit, sign in ((dim.min, ">="), (dim.max, "<=")):
@@ -264,6 +352,9 @@ class Sizes:
         """Note what ShapeEnv relies on from now on."""
         if not is_unbacked:
             self.guards.append(Guard(text, value, frames.where()))
+            for size, number in self.marked.items():
+                if expression_of(number).is_number:
+                    self.fixed.setdefault(size, self.guards[-1])
         else:
             told = f"({text}) == {constant(value)}"
             self._unbacked_asked[text if value is True else told] = (
@@ -285,13 +376,38 @@ class Sizes:
             return
         self.guards.append(Guard(text, answer, frames.where()))
 
+    def _defer(self, expression: AnyValue) -> None:
+        """Note what torch takes to hold of sizes that depend on values."""
+        self._deferred.append((expression, frames.where()))
+        self._check_deferred()
+
+    def _check_deferred(self) -> None:
+        """Let the graph check what it can say of that, here and now."""
+        waiting, self._deferred = self._deferred, []
+        for expression, line in waiting:
+            if self._env.unbacked & expression.free_symbols <= self._env.late:
+                self._check(self._env.written(expression), line)
+            else:  # a size that is being computed
+                self._deferred.append((expression, line))
+
+    def _check(self, text: str, line: str) -> None:
+        """Let the graph check something about sizes, here."""
+        node = self._of_text(ast.parse(text, mode="eval").body)
+        message = f"the trace relied on {text}, asked at {line}"
+        given = node, True, message, *self._opened()
+        holds = self._graph.call_function(answered, given)
+        self._graph.call_function(assert_, (holds, ""))
+
     def check_unbacked(self) -> None:
-        """Let the graph check what was asked of sizes that it computes."""
+        """Let the graph check what was asked of sizes that it computes.
+
+        Raises:
+            TraceError: it does not know one of them.
+        """
         for text, line in self._unbacked_asked.items():
-            node = self._of_text(ast.parse(text, mode="eval").body)
-            message = f"the trace relied on {text}, asked at {line}"
-            holds = self._graph.call_function(answered, (node, True, message))
-            self._graph.call_function(assert_, (holds, ""))
+            self._check(text, line)
+        for _, line in self._deferred:
+            raise TraceError(errors.unknown_size(line))
 
 
 def _operators() -> Iterator[tuple[type, Callable[..., AnyValue]]]:
@@ -313,6 +429,18 @@ _OPERATORS: Final = {
 
 _MODULES: Final = {"": builtins, "math": math, "torch": torch}
 """Where expressions find what they name."""
+
+
+def _has_symbols(tensor: AnyValue, symbols: set[AnyValue]) -> bool:
+    """Whether some are in the sizes of a tensor; not for another value."""
+    if not symbols or not isinstance(tensor, torch.Tensor):
+        return False
+    sizes: list[AnyValue] = [*tensor.shape]
+    return any(
+        isinstance(size, SYMBOLIC)
+        and not symbols.isdisjoint(expression_of(size).free_symbols)
+        for size in sizes
+    )
 
 
 def _may_be_free(tensor: torch.Tensor) -> bool:
@@ -363,6 +491,11 @@ class Questions:
         self.wrote_sizes: bool = False
         self.fixes_texts: bool = False
 
+    def refuse(self, error: Exception) -> None:
+        """Remember an error for a size, if the program asks, and not torch."""
+        if not self._recorder.paused:
+            self._recorder.refuse(error)
+
     def opened(self) -> list[tuple[Node, ...]]:
         """The last argument of a check inside of blocks, if there are any."""
         return [tuple(self.open.values())] if self.open else []
@@ -400,7 +533,10 @@ class Questions:
         elif recorder.sizes.can_write(answer):
             with recorder.in_graph(node.graph if node else recorder.graph):
                 self._ask_again(call, answer)
-            if name == "shape" and node:
+            is_open = name != "shape" or recorder.sizes.depends_on_values(
+                call.args[0]
+            )
+            if node and not is_open:
                 recorder.unsure.discard(node)
 
     def _ask_again(self, call: Call, answer: AnyValue) -> None:
@@ -503,6 +639,44 @@ _ANSWERS: Final = (
     *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
 """Types of answers that can be compared."""
+
+
+def _nbytes(recorder: Recorder, tensor: torch.Tensor) -> AnyValue:
+    """The number of bytes, which torch does not compute of symbols."""
+    asked = torch.Tensor.numel, torch.Tensor.element_size
+    count, size = (recorder.see(Call(f, (tensor,), {})) for f in asked)
+    return count * size
+
+
+def _names(recorder: Recorder, tensor: torch.Tensor) -> list[str]:
+    """The names of attributes that a plain tensor has."""
+    fact = f"the names of {recorder.node_of(tensor)}'s attributes"
+    recorder.questions.facts.setdefault(fact, frames.where())
+    with unset_fake_temporarily(), recorder.pause():
+        return dir(recorder.real(tensor))
+
+
+def _text(recorder: Recorder, tensor: torch.Tensor, *_: str) -> str:
+    """The text of a tensor."""
+    return recorder.questions.text_of(str(recorder.node_of(tensor)))
+
+
+def _refuse_hook(recorder: Recorder, *_: AnyValue) -> None:
+    """Raise TraceError, since a graph cannot hold a function."""
+    raise TraceError(errors.hook(recorder.paths))
+
+
+_NBYTES: Final[AnyValue] = torch.Tensor.nbytes
+
+MADE_UP: Final[dict[AnyValue, Callable[..., AnyValue]]] = {
+    _NBYTES.__get__: _nbytes,
+    "__dir__": _names,
+    **dict.fromkeys(("__repr__", "__str__", "__format__"), _text),
+    "register_hook": _refuse_hook,
+    "register_post_accumulate_grad_hook": _refuse_hook,
+    "is_same_size": lambda _, one, two: bool(one.shape == two.shape),
+}
+"""Calls, or their names, that torch makes wrongly without data."""
 
 
 def _modes() -> Iterator[tuple[AnyValue, str]]:

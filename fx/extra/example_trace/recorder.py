@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
@@ -77,9 +77,11 @@ from .calls import (
     Lifting,
     dicts_of,
     is_instance,
+    run_freely,
     state_of,
 )
-from .questions import Questions, Sizes
+from .known import Known, made_up
+from .questions import MADE_UP, Questions, Sizes
 from .structures import (
     Apart,
     OnObjects,
@@ -122,6 +124,7 @@ class Recorder(Tracer):
         unsure: nodes whose shape depends on what the root has, or on a leaf.
         held: what the root holds, as it was.
         made: all that has no data.
+        known: values that are known nevertheless.
         writes: which tensors of the user are written.
     """
 
@@ -160,13 +163,14 @@ class Recorder(Tracer):
         self.ran_on_data: bool = False
         self.shown: Callable[[AnyValue], AnyValue] = self.fake
         self.questions: Questions = Questions(self)
-        opened = self.questions.opened
-        self.sizes: Sizes = Sizes(self.graph, self.erasable, opened)
+        asking = self.questions.opened, self.questions.refuse
+        self.sizes: Sizes = Sizes(self.graph, self.erasable, *asking)
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[AnyValue] = []
         self.writes: Writes = Writes()
         self.made: Made = Made()
+        self.known: Known = Known(self)
         self._leaf_states = {m: state_of(m) for m in state.modules}
 
     def finish(self) -> None:
@@ -176,7 +180,7 @@ class Recorder(Tracer):
         self.sizes.finish()
         for known in (self.node_by_id, self._real_of, self._fake_of):
             known.clear()
-        self._alive, self.writes = [], Writes()
+        self._alive, self.writes, self.known = [], Writes(), Known(self)
         self.refusal = self.failure = None
 
     @property
@@ -269,21 +273,25 @@ class Recorder(Tracer):
         Raises:
             TraceError: the call that made it was not seen.
         """
-        node = self.node_by_id.get(id(tensor))
-        if node is not None:
-            return node
+        if (known := self.node_by_id.get(id(tensor))) is not None:
+            return known
         real = self._real_of.get(id(tensor), tensor)
         if is_fake(real):
             paths = None if self.has_ended else self.paths
             raise TraceError(errors.unseen(tensor, paths))
+        fake, node = self.fake(real), self.fetch(real)
+        self.erasable.add(node)
+        self.node_by_id |= {id(t): node for t in (tensor, real, fake)}
+        return node
+
+    def fetch(self, real: torch.Tensor) -> Node:
+        """A new get_attr node for a tensor of the user."""
         path, fake = self._tensor_path(real), self.fake(real)
         if path is None:
             path = self._constant_path(real)
             self.writes.note(real, fake, frames.where())
         node = self.create_node("get_attr", path, (), {})
         node.meta["val"] = self.noted(fake)
-        self.erasable.add(node)
-        self.node_by_id |= {id(t): node for t in (tensor, real, fake)}
         return node
 
     def erase_unused(self) -> None:
@@ -297,10 +305,11 @@ class Recorder(Tracer):
     def see(self, call: Call) -> AnyValue:
         """Make a call of torch, and record it unless it only asks."""
         call, name = call.mapped(self.fake), call.name
-        if name in _TEXTS:
-            return self.questions.text_of(str(self.node_of(call.args[0])))
-        if name == "is_same_size":
-            return bool(call.args[0].shape == call.args[1].shape)
+        own = MADE_UP.get(call.function) or MADE_UP.get(name)
+        if own is not None:
+            return own(self, *call.args)
+        if self.known.answers(call):
+            return self.known.answer(call)
         try:
             written: AnyValue = self.create_arg((call.args, call.kwargs))
         except NotImplementedError:
@@ -308,12 +317,15 @@ class Recorder(Tracer):
                 raise
             with unset_fake_temporarily(), self.pause():
                 return call.run()  # of an array of numpy, say
-        result, bind = self.run_call(call, is_leaf=False)
+        is_known = self.known.is_given(call)
+        result, bind = self.known.run(call, is_known=is_known)
         gives_tensors = any(map(is_tensor, pytree.tree_leaves(result)))
         self.writes.follow(call, result)
         if gives_tensors or (result is None and name != "__get__"):
             node = self.record(call, *written)
-            return bind(node, result) if gives_tensors else None
+            result = bind(node, result) if gives_tensors else None
+            self.known.follow(call, result, node, is_known=is_known)
+            return result
         self.questions.ask(call, result)
         return result
 
@@ -467,14 +479,17 @@ class Recorder(Tracer):
         """Make a call that is recorded as one node; with data, if it must be.
 
         Some operators have a wrong rule for tensors without data, or none, and
-        a leaf may decide by values.
+        a leaf may decide by values, or give as much as they say.
 
         Returns:
             The result, and what binds it.
         """
         try:
-            with self.pause():
-                return call.run(), self.bind
+            with self.pause(), self.sizes.inside(whole=is_leaf) as selects:
+                result = run_freely(call)
+                if is_leaf and any(map(selects, pytree.tree_leaves(result))):
+                    raise DATA_DEPENDENT[-1](call.function)  # of such a size
+            return result, self.bind
         except Exception as error:
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise
@@ -488,10 +503,12 @@ class Recorder(Tracer):
                 self.ran_on_data = True
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()
-            except Exception:
+            except Exception as found:
                 if self.failure is None and self._may_vary(call):
                     self.failure = TraceError(errors.caught(error))
-                raise error from None
+                if isinstance(error, errors.REFUSALS):
+                    raise error from None
+                raise found from None  # what eager raises
             kinds = torch.Tensor, NoneType
             if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
                 return result, self._bind_real
@@ -534,6 +551,9 @@ class Recorder(Tracer):
         """
         node.meta["val"] = pytree.tree_map(self.noted, value)
         if is_tensor(value):
+            with self.pause():
+                if self.sizes.name(node, value):
+                    self.unsure.add(node)
             known = id(value) in self.node_by_id
             if known and not self.questions.keeps_identity(node):
                 with self.pause():
@@ -591,6 +611,7 @@ class Recorder(Tracer):
             with self.pause():
                 new = self.sizes.mode.from_tensor(tensor, static_shapes=True)
                 self.writes.note(tensor, new)
+                self.known.begin(new, tensor)
             self._fake_of[id(tensor)] = new
             self._real_of[id(new)] = tensor
             self._alive += [tensor, new]
@@ -602,12 +623,7 @@ class Recorder(Tracer):
             return value.clone() if is_tensor(value) else hint_of(value)
         if id(value) in self._real_of:
             return self._real_of[id(value)].detach().clone()
-        sizes, strides = map(hint_of, value.shape), map(hint_of, value.stride())
-        kinds = {"dtype": value.dtype, "device": value.device}
-        may_index = not (value.is_floating_point() or value.is_complex())
-        may_index &= value.dtype != torch.bool
-        new = torch.empty_strided([*sizes], [*strides], **kinds)
-        return new.fill_(0 if may_index else 1)
+        return made_up(value)
 
     # -- the root ----------------------------------------------------------
 
@@ -621,24 +637,6 @@ class Recorder(Tracer):
         """The names of what the trace has put on the root."""
         return self._added
 
-    def check_first(self, guards: nn.Module, places: list[Node]) -> None:
-        """Record that the placeholders are checked before all else."""
-        path = "_guards"
-        held: AnyValue = vars(self.root)
-        taken = hasattr(self.root, path)
-        if taken or held.setdefault(path, guards) is not guards:
-            path = self._store(path, guards)
-        else:
-            self._added.append(path)
-        node = self.create_node("call_module", path, (*places,), {})
-        node.meta["val"] = None
-        if places:  # before their sizes, which another input may not have
-            places[-1].append(node)
-
     def store(self, prefix: str, value: AnyValue) -> Node:
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})
-
-
-_TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
-"""Methods that give the text of a tensor."""

@@ -45,7 +45,7 @@ import sys
 import types
 import typing
 from collections import defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final, NamedTuple, TypeAlias
@@ -60,6 +60,7 @@ from ...torch_private.modules import SUPPORTED_NODES
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...use_def.values import PROXY_TYPES, AnyValue
+from ..watching.changes import is_of_python, slots_of
 from . import errors
 from .guards import GuardError, refuse
 
@@ -88,6 +89,8 @@ def is_constant(value: AnyValue) -> bool:
         return True
     if cls in (tuple, frozenset):
         return all(map(is_constant, value))
+    if cls in (list, dict):  # torch.compile would warn of what follows
+        return False
     if isinstance(value, _of_numpy()):
         return value.dtype.kind not in "OV"
     return isinstance(value, (enum.Enum, PurePath)) or by_identity(value)
@@ -119,10 +122,17 @@ def is_same(one: AnyValue, two: AnyValue) -> bool:
         one, two = (one.dtype, one.tobytes()), (two.dtype, two.tobytes())
     elif isinstance(one, torch.Tensor) or by_identity(one):
         return isinstance(one, _METHODS) and bool(one == two)
+    return _is_equal(one, two)
+
+
+def _is_equal(one: AnyValue, two: AnyValue) -> bool:
+    """Whether two values are equal; not if nobody can tell."""
     try:
-        return bool(one == two)
+        if one == two:  # a branch fixes what torch.compile lets vary
+            return True
     except Exception:  # an array, say
         return False
+    return False
 
 
 def _of_numpy() -> AnyValue:
@@ -149,7 +159,7 @@ def opened(value: AnyValue) -> tuple[AnyValue, Sequence[AnyValue]] | None:
 
 def keys_of(cls: AnyValue, form: AnyValue, count: int) -> Sequence[AnyValue]:
     """What the items of a value are found by."""
-    if _is_object(cls) or issubclass(cls, dict):
+    if issubclass(cls, dict) or _is_object(cls):
         keys = form[1] if cls is defaultdict else form
         if isinstance(keys, list | tuple) and len(keys) == count:
             return keys
@@ -186,7 +196,7 @@ def fill(value: AnyValue, form: AnyValue, items: Sequence[AnyValue]) -> None:
             untyped: AnyValue = value
             untyped.default_factory = new.default_factory
         form, items = _attributes(new)
-    own, slots = _dict_of(value), _slots(cls)
+    own, slots = _dict_of(value), slots_of(cls)
     own.clear()
     for member in slots.values():
         with contextlib.suppress(AttributeError):  # it has none now
@@ -246,33 +256,13 @@ _OURS: Final[dict[AnyValue, _Node]] = {
 """What torch's pytree lacks, or makes a plain tuple of."""
 
 
-_HEAP, _IMMUTABLE = 1 << 9, 1 << 8
-"""Flags of a class that is not a static one of C, and of one like those."""
-
-
-def _is_of_python(cls: AnyValue) -> bool:
-    """Whether a class was made by a `class` statement."""
-    return bool(cls.__flags__ & (_HEAP | _IMMUTABLE) == _HEAP)
-
-
 @functools.lru_cache(maxsize=1024)
 def _is_object(cls: AnyValue) -> bool:
     """Whether objects of a class have attributes, and nothing else."""
     base: AnyValue = cls
-    while base is typing.Generic or _is_of_python(base):
+    while base is typing.Generic or is_of_python(base):
         base = base.__base__
     return base in _BASES and cls.__new__ is base.__new__
-
-
-@functools.lru_cache(maxsize=1024)
-def _slots(cls: AnyValue) -> dict[str, AnyValue]:
-    """The attributes that objects of a class have outside of a dict."""
-    return {
-        name: member
-        for each in filter(_is_of_python, reversed(cls.__mro__))
-        for name, member in vars(each).items()
-        if isinstance(member, types.MemberDescriptorType)
-    }
 
 
 def _dict_of(value: AnyValue) -> dict[str, AnyValue]:
@@ -285,7 +275,7 @@ def _attributes(value: AnyValue) -> tuple[AnyValue, Sequence[AnyValue]]:
     """The names and values of an object's attributes."""
     found = {**_dict_of(value)}
     cls: AnyValue = type(value)
-    for name, member in _slots(cls).items():
+    for name, member in slots_of(cls).items():
         with contextlib.suppress(AttributeError):  # it has none now
             found[name] = member.__get__(value)
     return tuple(found), [*found.values()]
@@ -300,7 +290,7 @@ _BASES: Final = (object, types.SimpleNamespace)
 
 @dataclass(frozen=True)
 class TensorLeaf:
-    """A tensor, or a number that is computed of sizes.
+    """A tensor, or a number that is computed of sizes, or may vary.
 
     Attributes:
         index: which of the leaves it is.
@@ -399,10 +389,12 @@ class Apart:
         containers: those that were met, in order.
         same: path → what is compared by identity.
         refused: path → what is not taken apart.
+        numbers: path → the type of a number that is a leaf there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Mapping[str, type] | None = None) -> None:
         """Begin with nothing."""
+        self.numbers: Mapping[str, type] = numbers or {}
         self.leaves: list[AnyValue] = []
         self.paths: list[str] = []
         self.containers: list[AnyValue] = []
@@ -419,11 +411,11 @@ class Apart:
 
         Cost: O(size of `value`).
         """
-        if isinstance(value, _LEAVES):
+        cls = type(value)
+        if isinstance(value, _LEAVES) or self.numbers.get(path) is cls:
             self.leaves.append(value)
             self.paths.append(path)
             return TensorLeaf(len(self.leaves) - 1)
-        cls = type(value)
         if cls is not tuple and is_constant(value):
             if by_identity(value):
                 self.same[path] = value
@@ -438,7 +430,7 @@ class Apart:
         number = self._meet(value)
         keys = keys_of(cls, form, len(items))
         parts = tuple(
-            self.flatten(item, path and _written(path, key, cls))
+            self.flatten(item, path and written(path, key, cls))
             for key, item in zip(keys, items, strict=True)
         )
         return Container(number, cls, Constant(form), parts)
@@ -526,7 +518,7 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _written(path: str, key: AnyValue, cls: AnyValue) -> str:
+def written(path: str, key: AnyValue, cls: AnyValue) -> str:
     """How an item of a container, or an attribute of an object, is written."""
     is_item = not isinstance(key, str) or issubclass(cls, dict)
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
@@ -567,7 +559,7 @@ def difference(
             return path, one, two
         for key, a, b in zip(one.keys, one.parts, two.parts, strict=True):
             if a != b:
-                where = path and _written(path, key, one.kind)
+                where = path and written(path, key, one.kind)
                 return difference(a, b, where)
     return path, one, two
 

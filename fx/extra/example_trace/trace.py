@@ -23,7 +23,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from torch import nn
@@ -49,9 +49,10 @@ from ..watching.flags import FLAGS
 from ..watching.watching import QUESTION, TRAINING, Watching
 from . import errors, handlers, trial
 from .calls import CallMode, Leaf, Leaves, handing_to, places_of
+from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
-from .guards import Guards
+from .guards import Guard, Guards
 from .recorder import Recorder
 from .structures import (
     Apart,
@@ -63,6 +64,15 @@ from .structures import (
     walk,
 )
 
+if TYPE_CHECKING:
+
+    class Traced(GraphModule):
+        """A GraphModule, of whose guards a type checker knows the class."""
+
+        guards: ClassVar[Guards]
+else:
+    Traced = GraphModule
+
 
 def trace(
     root: Root,
@@ -73,7 +83,7 @@ def trace(
     tracer: Tracer | None = None,
     check: bool = True,
     **kwargs: AnyValue,
-) -> GraphModule:
+) -> Traced:
     """Trace a module or function by running it on an example.
 
     The program runs on tensors without data, and each call of torch is
@@ -86,7 +96,9 @@ def trace(
         *args: an example of its inputs; nested ones are taken apart.
         dynamic: which sizes of the inputs may vary: True or None for all,
             False for none; or, by the name of a parameter, what
-            `torch.export.export` takes as `dynamic_shapes`.
+            `torch.export.export` takes as `dynamic_shapes`. A size that is
+            named there must stay free. So must a number, an int or a float,
+            that is given True.
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
@@ -102,8 +114,9 @@ def trace(
 
     Raises:
         TraceError: the program decides by the values of tensors, or does what
-            no graph can, or keeps a tensor of the trace; or the graph gives
-            something else than the program. Says where, and the ways out.
+            no graph can, or keeps a tensor of the trace, or fixes a size that
+            must stay free; or the graph gives something else than the program.
+            Says where, and the ways out.
         TypeError: the example does not fit the root's parameters.
         What the program raises.  Nothing stays patched or changed.
 
@@ -116,7 +129,8 @@ def trace(
     try:
         return run.trace(args, kwargs, dynamic, check=check)
     except Exception:
-        if not run.recorder.questions.wrote_sizes:
+        questions, sizes = run.recorder.questions, run.recorder.sizes
+        if sizes.fixed or not questions.wrote_sizes:
             raise
     # The program decides by the text of a size: then that is fixed.
     run = ExampleRun(root, *chosen)
@@ -172,16 +186,17 @@ class ExampleRun:
 
     def trace(
         self, args: Args, kwargs: Kwargs, dynamic: AnyValue, *, check: bool
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what the program does, and try it."""
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
         if hooked and has_backward_hook(self.recorder.root):
             raise TraceError(errors.backward_hook(type(self._root).__name__))
         recorder, is_traced = self.recorder, False
-        example = Example(self._function(), args, kwargs)
+        example = Example(self._function(), args, kwargs, dynamic)
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
-            gm = self._recorded(example, dynamic)
+            gm = self._recorded(example)
+            read = [tensor for tensor, _ in recorder.known.read.values()]
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = [*tensors, *recorder.root.buffers()]
@@ -196,17 +211,17 @@ class ExampleRun:
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)
         if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
-            gm.guards.check(example.tensors)
+            gm.guards.check([*example.leaves, *read])
             if check:
                 self._try(gm, example, written)
         return gm
 
-    def _recorded(self, example: Example, dynamic: AnyValue) -> GraphModule:
+    def _recorded(self, example: Example) -> Traced:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
-            example.give(recorder, dynamic)
-            recorder.check_first(guards, example.places)
+            example.give(recorder)
+            recorder.known.check_first(guards, example.places)
             with TRACES.during(recorder):
                 self._patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
@@ -230,7 +245,7 @@ class ExampleRun:
         root = self.recorder.root
         owned = dict([*root.named_parameters(), *root.named_buffers()])
         attempt = trial.Trial(
-            example.arguments, example.tensors, written, owned, self._held
+            example.arguments, example.leaves, written, owned, self._held
         )
         found = attempt.difference(self._root, gm)
         if found and attempt.repeats(self._root):
@@ -263,7 +278,7 @@ class ExampleRun:
             devices = {
                 name: str(tensor.device)
                 for name, tensor in [
-                    *zip(example.names, example.tensors, strict=True),
+                    *example.named_tensors(),
                     *recorder.root.named_parameters(),
                     *recorder.root.named_buffers(),
                 ]
@@ -274,7 +289,7 @@ class ExampleRun:
 
     def _finish(
         self, example: Example, result: AnyValue, guards: Guards
-    ) -> GraphModule:
+    ) -> Traced:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
         part = made.flatten(result, "the result")
@@ -286,6 +301,7 @@ class ExampleRun:
         ):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
+        check_free(recorder.sizes)
         recorder.sizes.check_unbacked()
         recorder.writes.check_constants()
         outputs = None
@@ -301,7 +317,11 @@ class ExampleRun:
             *recorder.questions.modes,
             *recorder.sizes.guards,
         ]
-        guards.note(example.names, noted)
+        read = [*recorder.known.checked()]
+        for index, (node, _, line) in enumerate(read):
+            noted.append(Guard(f"unchanged({node}, {index})", True, line))
+        guards.read = [tensor.detach().cpu().clone() for _, tensor, _ in read]
+        guards.note([*example.names, *(node for node, *_ in read)], noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         guards.unchecked += example.unchecked()
         inputs = example.inputs()
@@ -309,7 +329,7 @@ class ExampleRun:
             recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
-        return GraphModule(
+        return Traced(
             recorder.root, recorder.graph, name if is_module else "GraphModule"
         )
 

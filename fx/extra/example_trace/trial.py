@@ -34,10 +34,10 @@ from ...tracing.patching import TRACES, put
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING
 from ...use_def.values import AnyValue
-from ..watching.changes import Snapshotted, changes
+from ..watching.changes import Slots, Snapshotted, changes
 from . import errors
 from .calls import Call, current
-from .structures import Apart, Part, difference, in_words
+from .structures import Apart, Part, difference, in_words, is_tensor
 
 # -- nothing without data is left ----------------------------------------------
 
@@ -229,7 +229,11 @@ def _without(holder: AnyValue, ids: set[int], before: Namespaces) -> bool:
         return True
     for name in lost:
         put(held, name, before.get(id(held), {}).get(name, MISSING))
-    return bool(lost)
+    slots = Slots(holder)
+    full = [name for name, value in slots.items() if id(value) in ids]
+    for name in full:
+        del slots[name]
+    return bool(lost or full)
 
 
 def _attributes(holder: AnyValue) -> dict[str, AnyValue]:
@@ -267,7 +271,7 @@ def _name_of(holder: AnyValue, seen: set[int]) -> str:
 
 
 _OF_DATA: AnyValue = torch.Tensor.data
-_DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
+DATA: Final = _OF_DATA.__get__, _OF_DATA.__set__
 """What reads and sets `tensor.data`."""
 
 
@@ -297,7 +301,7 @@ class Writes:
             call: any call of torch.
             data: what it has given; None if it has put other data there.
         """
-        if call.function not in _DATA:
+        if call.function not in DATA:
             return
         tensor = call.args[0]
         whole = getattr(tensor, "_base", None)
@@ -348,14 +352,14 @@ class Trial(NamedTuple):
 
     Attributes:
         give: puts tensors into the arguments of a call, in new containers.
-        tensors: of the example.
+        tensors: of the example, and numbers that may vary.
         written: those that the program may write into.
         owned: of the root, by name.
         held: what else the root holds, to be put back.
     """
 
     give: Callable[[list[AnyValue]], tuple[AnyValue, ...]]
-    tensors: list[torch.Tensor]
+    tensors: list[AnyValue]
     written: list[torch.Tensor]
     owned: dict[str, torch.Tensor]
     held: list[Snapshotted]
@@ -420,10 +424,10 @@ def _kept(value: AnyValue) -> AnyValue:
 
 
 def _gradients(
-    inputs: list[torch.Tensor], results: list[AnyValue]
+    inputs: list[AnyValue], results: list[AnyValue]
 ) -> dict[str, AnyValue]:
     """The gradients of the inputs that require them, by name."""
-    wanted = [t for t in inputs if t.requires_grad]
+    wanted = [t for t in inputs if is_tensor(t) and t.requires_grad]
     given = [
         t
         for t in {id(t): t for t in results}.values()

@@ -31,7 +31,7 @@ from typing import Final
 
 import torch.fx
 
-from ...compat.first_use import importer
+from ...compat.first_use import load
 from ...use_def.values import AnyValue
 
 __all__ = ["Lender", "install", "names_of"]
@@ -63,10 +63,6 @@ NOT_LENT: Final = {
 
 TWIN: Final = "_of_torch"
 """What stands behind the name of a module of fx in that of its twin."""
-
-
-_renaming: Final = importer("fx.extra.lending", {"LentLoader": "renaming"})
-"""Imports what changes names in source, when the first file is lent."""
 
 
 class _Shared(Loader):
@@ -113,7 +109,7 @@ class Lender(MetaPathFinder):
         loader: Loader = (
             _Shared()
             if shared
-            else _renaming("LentLoader")(fullname, str(file))
+            else load("extra.lending.renaming.LentLoader")(fullname, str(file))
         )
         # As a package it has no folder: Python itself would find the files in
         # that, and not rename anything.

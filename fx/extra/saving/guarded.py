@@ -43,6 +43,8 @@ def data(codegen: GuardedCodeGen, codec: Codec) -> AnyValue:
         "outputs": outputs
         and [_part(part, codec) for part in (outputs.part, *outputs.refills)],
         "names": inputs and [*inputs.names],
+        "numbers": inputs
+        and {path: kind.__name__ for path, kind in inputs.numbers.items()},
     }
 
 
@@ -74,7 +76,7 @@ def make(record: AnyValue, codec: Codec) -> GuardedCodeGen:
     """
     inputs = outputs = None
     if record["parameters"] is not None:
-        inputs = _inputs(record["parameters"], record["names"], codec)
+        inputs = _inputs(record, codec)
     if record["outputs"] is not None:
         first, *refills = [_made(part, codec) for part in record["outputs"]]
         outputs = Outputs(
@@ -83,16 +85,20 @@ def make(record: AnyValue, codec: Codec) -> GuardedCodeGen:
     return GuardedCodeGen(inputs, outputs)
 
 
-def _inputs(rows: AnyValue, names: AnyValue, codec: Codec) -> Inputs:
+def _inputs(record: AnyValue, codec: Codec) -> Inputs:
     """The inputs that data stand for."""
     parameters = [
         TracedParameter(
             *(name, _made(part, codec), bool(keyword_only)),
             *(bool(has_default), codec.value(default)),
         )
-        for name, part, keyword_only, has_default, default in rows
+        for name, part, keyword_only, has_default, default in (
+            record["parameters"]
+        )
     ]
-    inputs = Inputs(parameters, names)
+    kinds = {"int": int, "float": float}
+    numbers = {path: kinds[kind] for path, kind in record["numbers"].items()}
+    inputs = Inputs(parameters, record["names"], numbers)
     for name in (*inputs.known, *inputs.variables()):
         if not is_parameter_name(name):
             raise ValueError(f"{name!r} is not an identifier")

@@ -13,14 +13,17 @@ just made cannot be: so an instance begins as one of the base class.
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
 from ...codegen.attributes import at_first, state_of
 from ...graph_module import GraphModule, class_below
+from ...recording import frames
 from ...use_def.text import importable
 from ...use_def.values import AnyValue
 
 _CLASS: Final = "_graphmodule_cls"
+_CHECKS: Final = "_guards_fn"
 _CLASS_NAME: Final = "_graphmodule_cls_name"
 
 
@@ -39,6 +42,16 @@ def state_to_pickle(self: GraphModule) -> dict[str, AnyValue]:
     """The graph, its class's name, and what `recompile` does not make."""
     name = {_CLASS_NAME: type(self).__name__, "_graph": self.graph}
     state = state_of(self) | name
+    if _CHECKS in self._modules:  # torch.export's, a closure without a name
+        frames.warn(
+            "the checks of inputs that torch.export has put into the graph "
+            "cannot be pickled, and are left out"
+        )
+        state["_graph"] = graph = copy.deepcopy(self.graph)
+        for node in graph.find_nodes(op="call_module", target=_CHECKS):
+            graph.erase_node(node)
+        inside = state["_modules"].items()
+        state["_modules"] = {k: m for k, m in inside if k != _CHECKS}
     if state["_tracer_cls"] is importable(self.graph._tracer_cls):
         del state["_tracer_cls"]  # which the graph has, too
     return state
@@ -86,3 +99,7 @@ def reduce_graph_module(
         set_state: AnyValue = module.__setstate__
         set_state({key: body[key] for key in body if key != _CLASS})
     return module
+
+
+# Pickles name it as those of torch.fx do.
+reduce_graph_module.__module__ = GraphModule.__module__

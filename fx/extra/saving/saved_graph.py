@@ -24,7 +24,7 @@ from torch import nn
 
 from ...codegen.codegen import CodeGen
 from ...codegen.nested import _PyTreeCodeGen
-from ...compat.first_use import importer
+from ...compat import first_use
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...linked_list.namespace import is_parameter_name
@@ -38,11 +38,11 @@ from .module_tree import Rehearsal, Tree, check_path, module_records
 from .packing import _pytree_info, examples
 from .values import Codec, Weights
 
-_later: Final = importer(
-    "fx.extra.saving", {"data": "guarded", "make": "guarded"}
-)
-
 _GETATTR: Final = "builtins.getattr"
+
+_FOUND_AGAIN: Final = ("val", "example_value")
+"""Notes that fx and torch make themselves, of fake tensors; a pass such as
+FakeTensorProp makes them again."""
 
 
 class LoadError(ValueError):
@@ -91,6 +91,7 @@ def save(
         whole new graph.
 
     Warns which notes in `meta` are left out, because they are of no known type.
+    Fake tensors in `meta["val"]`, which a pass finds again, are left out, too.
 
     Cost: O(nodes + size of their arguments + tensors).  As nothing is written
     that could not be loaded, it takes the time of loading the text, too.
@@ -192,7 +193,11 @@ class _Writer:
         """
         codegen = graph._codegen
         if type(codegen).__name__ == "GuardedCodeGen":
-            return {"guarded": _later("data")(codegen, self.codec)}
+            return {
+                "guarded": first_use.load("extra.saving.guarded.data")(
+                    codegen, self.codec
+                )
+            }
         if type(codegen) not in (CodeGen, _PyTreeCodeGen) or (
             codegen._body_transformer is not None  # noqa: SLF001
         ):
@@ -211,8 +216,7 @@ class _Writer:
         """The notes that have a form as data; the others are `lost`.
 
         A node that cannot be saved is an error, because without it the graph
-        would be another one.  Without a note, such as a fake tensor in
-        `meta["val"]`, it runs as before.
+        would be another one.  Without a note it runs as before.
         """
         notes: dict[str, AnyValue] = {}
         for key, value in meta.items():
@@ -221,7 +225,8 @@ class _Writer:
                     raise ValueError("its key is not a string")
                 notes[key] = self._notes.data(value)
             except (ValueError, RecursionError) as error:
-                self.lost.setdefault(str(key), f"{where}: {error}")
+                if key not in _FOUND_AGAIN:
+                    self.lost.setdefault(str(key), f"{where}: {error}")
         return {"meta": notes} if notes else {}
 
 
@@ -368,7 +373,9 @@ class _Reader:
         self._codec.nodes = {}
         if "guarded" in record:
             nested = record.pop("guarded")
-            graph.set_codegen(_later("make")(nested, self._codec))
+            graph.set_codegen(
+                first_use.load("extra.saving.guarded.make")(nested, self._codec)
+            )
         if "trees" in record:
             names = record.pop("parameters")
             if not all(map(is_parameter_name, names)):

@@ -3,8 +3,8 @@
 `isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
 what its class has.  A proxy is not asked itself there, so these builtins are
 replaced while a trace runs: they give the answer that torch.fx gives, and warn
-if a tensor would give another one, because the trace takes a branch then that
-the code does not take.  `x in {1, 2}` asks for a hash, which depends on the
+if a tensor would give another one, because the trace would follow a branch that
+the program never takes.  `x in {1, 2}` asks for a hash, which depends on the
 value.
 
 `type(x)`, `x is y` and `match x:` cannot be replaced, since they are a class,
@@ -23,12 +23,20 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
+from ...torch_private.modules import without_modes
 from ...use_def.values import AnyValue, Args
 
 _OF_PROXIES: Final = ("node", "tracer")
 """What each proxy has, and no tensor."""
 
-_A_TENSOR: Final = torch.empty(0)
+
+def _a_tensor() -> torch.Tensor:
+    """One that no mode has seen, though this file is imported in any mode."""
+    with without_modes():
+        return torch.empty(0)
+
+
+_A_TENSOR: Final = _a_tensor()
 
 
 def warn_unless_a_tensor_agrees(
@@ -58,7 +66,7 @@ def warn_unless_a_tensor_agrees(
 
 
 def _is_of_proxies(asked_for: AnyValue) -> bool:
-    """Whether it is asked on purpose whether something is a proxy.
+    """Whether the code deliberately tests for a proxy.
 
     That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`: code asks
     so to find out whether a trace runs, and decides nothing by mistake.

@@ -8,9 +8,9 @@ one run of it does.
 
 Most modules are as they were, so a module is compared with a copy of its
 attributes by `is`, in C.  Lists, dicts, sets, deques, the attributes of a
-user's object and those of the class are compared as well.  Objects are followed
-one step: a module that keeps its trainer refers to the whole program through
-it.
+user's object, also in slots, and those of the class are compared as well.
+Objects are followed one step: a module that keeps its trainer refers to the
+whole program through it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ import functools
 import operator
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from functools import partial
-from types import SimpleNamespace
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -62,6 +68,60 @@ _PLAIN: Final = frozenset((bool, int, float, str, type(None), torch.Tensor))
 """Exact types of most items of containers, which hold nothing."""
 
 
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8
+"""Flags of a class that is not a static one of C, and of one like those."""
+
+
+def is_of_python(cls: AnyValue) -> bool:
+    """Whether a class was made by a `class` statement."""
+    return bool(cls.__flags__ & (_HEAP | _IMMUTABLE) == _HEAP)
+
+
+@functools.lru_cache(maxsize=1024)
+def slots_of(cls: AnyValue) -> dict[str, AnyValue]:
+    """The attributes that objects of a class have outside of a dict."""
+    return {
+        name: member
+        for each in filter(is_of_python, reversed(cls.__mro__))
+        for name, member in vars(each).items()
+        if isinstance(member, MemberDescriptorType)
+    }
+
+
+class Slots(MutableMapping[str, AnyValue]):
+    """What an object has in slots, by name."""
+
+    def __init__(self, value: AnyValue) -> None:
+        """Make it for an object, which may have none."""
+        self._value = value
+        kind: AnyValue = type(value)
+        self._members: dict[str, AnyValue] = slots_of(kind)
+
+    def __getitem__(self, name: str) -> AnyValue:
+        """What is in a slot; a KeyError if nothing is."""
+        try:
+            return self._members[name].__get__(self._value)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: AnyValue) -> None:
+        """Put something into a slot."""
+        self._members[name].__set__(self._value, value)
+
+    def __delitem__(self, name: str) -> None:
+        """Empty a slot."""
+        self._members[name].__delete__(self._value)
+
+    def __iter__(self) -> Iterator[str]:
+        """The slots that are not empty."""
+        empty = object()
+        return (n for n in self._members if self.get(n, empty) is not empty)
+
+    def __len__(self) -> int:
+        """How many these are."""
+        return sum(1 for _ in self)
+
+
 def inside(
     path: str, value: AnyValue, known: set[int]
 ) -> Iterator[tuple[str, AnyValue]]:
@@ -82,15 +142,20 @@ def inside(
     """
     ahead = [(path, value, True)]
     for where, now, is_near in ahead:
-        if not isinstance(now, _CONTAINERS):
+        if not isinstance(now, (*_CONTAINERS, Slots)):
             kind: AnyValue = type(now)
             if not (is_near and _is_users(kind)):
+                continue
+            if slots_of(kind) and id(now) not in known:
+                known.add(id(now))
+                ahead.append((f"{where}.", Slots(now), False))
+            if not kind.__dictoffset__:
                 continue
             where, now, is_near = f"{where}.", vars(now), False
         if id(now) not in known:
             known.add(id(now))
             yield where, now
-            items = [*(now.values() if isinstance(now, dict) else now)]
+            items = [*(now.values() if isinstance(now, _NAMED) else now)]
             if not _PLAIN.issuperset(map(type, items)):
                 ahead += [(where.rstrip("."), item, is_near) for item in items]
 
@@ -100,7 +165,7 @@ def _is_users(kind: AnyValue) -> bool:
     """Whether objects of a class have attributes that forward may assign."""
     return kind is SimpleNamespace or not (
         issubclass(kind, (type, nn.Module))
-        or not kind.__dictoffset__
+        or not (kind.__dictoffset__ or slots_of(kind))
         or is_librarys(kind)
     )
 
@@ -164,11 +229,15 @@ def _containers(
 ) -> Iterator[Snapshotted]:
     """What can be assigned to in the value of an attribute."""
     for where, now in inside(path, value, known):
-        if isinstance(now, dict):
+        if isinstance(now, _NAMED):
             yield where, now, dict(now)
         elif not isinstance(now, tuple):
             before = set(now) if isinstance(now, set) else [*now]
             yield where, now, before
+
+
+_NAMED: Final = (dict, Slots)
+"""Types of what has its values by name."""
 
 
 class StateChange(NamedTuple):
@@ -210,8 +279,9 @@ def changes(held: Iterable[Snapshotted]) -> Iterator[StateChange]:
                     is_module = not path or path.endswith(".")
                     where = f"{path}{name}" if is_module else path
                     value = None if new is MISSING else new
-                    undo = partial(put, now, name, old)
-                    yield StateChange(where, value, undo)
+                    yield StateChange(
+                        where, value, partial(put, now, name, old)
+                    )
 
 
 def put_back_proxies(changed: Iterable[StateChange]) -> None:
@@ -226,7 +296,7 @@ def _holds_proxy(value: AnyValue) -> bool:
     items = [
         item
         for _, now in inside("", value, set())
-        for item in (now.values() if isinstance(now, dict) else now)
+        for item in (now.values() if isinstance(now, _NAMED) else now)
     ]
     return find_proxy(value, *items) is not None
 

@@ -56,6 +56,9 @@ class Flag:
         return is_fx_tracing() or (not TRACES.current and bool(self._theirs()))
 
 
+get_is_fx_tracing, is_fx_tracing_flag = Flag(bool), Flag(False)
+
+
 def _setter(theirs: Callable[[bool], None]) -> Callable[[bool], None]:
     """What replaces torch.fx's setter, which must not speak of our traces."""
 

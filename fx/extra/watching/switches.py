@@ -32,6 +32,7 @@ from torch.nn import attention
 from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
+from ...proxy import Proxy
 from ...recording import frames
 from ...torch_private.watching import DeviceContext, DispatchMode
 from ...use_def.values import AnyValue
@@ -110,6 +111,21 @@ SWITCHES: Final[frozenset[int]] = frozenset(
 """The functions among them, by identity: programs import them by name."""
 
 
+_DRAWS: Final = {
+    "torch": "normal rand randint randn randperm",
+    "random": "choice gauss randint random randrange sample shuffle uniform",
+    "numpy.random": "choice normal permutation rand randint randn uniform",
+}
+"""Modules, and their functions that draw random numbers."""
+
+
+def places_of_draws() -> Iterator[tuple[AnyValue, list[str]]]:
+    """The globals of those that are loaded, and the names in them."""
+    for module, names in _DRAWS.items():
+        if module in sys.modules:
+            yield vars(sys.modules[module]), names.split()
+
+
 _THROUGH: Final = (
     *(f"{frames.OURS[0]}{name}." for name in ("extra", "tracing")),
     "torch.utils._contextlib.",
@@ -134,6 +150,17 @@ def warn_of_switch(function: Callable[..., AnyValue]) -> None:
             "does not call it when it runs, so that what it changes in torch "
             "is not changed then. Call it around the graph, or move the code "
             "that needs it into a leaf module or a function marked with fx.wrap"
+        )
+
+
+def warn_of_draw(function: Callable[..., AnyValue], value: object) -> None:
+    """Warn of random numbers that the graph has as constants."""
+    if not isinstance(value, Proxy) and _is_called_by_user():
+        frames.warn(
+            f"{function.__name__} draws random numbers while tracing, and the "
+            "graph has them as constants, the same in each call: draw what has "
+            "the shape of an input, as torch.rand_like(x) does, or put the "
+            "call into a function marked with fx.wrap"
         )
 
 

@@ -45,7 +45,13 @@ from .flags import FLAGS
 from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes
 from .roots import warn_of_is, warn_of_unseen
-from .switches import PLACES, SWITCHES, warn_of_switch
+from .switches import (
+    PLACES,
+    SWITCHES,
+    places_of_draws,
+    warn_of_draw,
+    warn_of_switch,
+)
 
 
 class Watching(TraceListener):
@@ -90,6 +96,8 @@ class Watching(TraceListener):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
+        for holder, names in places_of_draws():
+            TRACES.patch(holder, names, _drawing)
         # Where a library has put a function of its own, which may record the
         # call, that stays.
         limits = [n for n in _LIMITS if id(getattr(torch, n)) in LIMITS]
@@ -150,7 +158,7 @@ class Watching(TraceListener):
     def failed(self, error: BaseException) -> None:
         """Put back what holds a proxy, and explain the error if that helps."""
         self._put_back()
-        explain(error)
+        explain(error, self._graph)
 
 
 _LOOKED_FOR: Final = SWITCHES.union(LIMITS)
@@ -197,6 +205,15 @@ def _switch_state(
     return function(*args, **kwargs)
 
 
+def _draw(
+    trace: Tracer, function: Function, args: Args, kwargs: Kwargs
+) -> AnyValue:
+    """Answer a call that draws random numbers; the graph does not make it."""
+    value = function(*args, **kwargs)
+    warn_of_draw(function, value)
+    return value
+
+
 def _answer(
     trace: Tracer, function: Function, args: Args, kwargs: Kwargs
 ) -> AnyValue:
@@ -212,6 +229,7 @@ def _answer(
 
 _mode_switch: Final = replacing(_switch_mode)
 _state_switch: Final = replacing(_switch_state)
+_drawing: Final = replacing(_draw)
 QUESTION: Final = replacing(_answer)
 
 

@@ -9,7 +9,13 @@ from itertools import count
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
-from ..tools_common import NodeList, Pair, sort_nodes, sorted_nodes
+from ..tools_common import (
+    NodeList,
+    Pair,
+    legalize_graph,
+    sort_nodes,
+    sorted_nodes,
+)
 from .call_order import kept_in_order
 from .common import lift_subgraph_as_module, subgraph_of
 from .matcher_utils import is_convex
@@ -19,6 +25,7 @@ __all__ = [
     "fuse_as_graphmodule",
     "fuse_by_partitions",
     "insert_subgm",
+    "legalize_graph",
     "topo_sort",
     "validate_partition",
 ]

@@ -51,3 +51,14 @@ def operators(seed: int) -> list[Operator]:
         for name, way in zip(names, ways, strict=False)
     ]
     return [*found, Operator(chance.choice(BINARY), ("x", "y"), ways[-1])]
+
+
+def told(seed: int) -> str:
+    """The operators of a seed, as a learner reads them."""
+    return "\n".join(
+        [
+            "Beside those of the page, the programs use",
+            *(f"  {one.written}" for one in operators(seed)),
+            "where x and y are above 0, and broadcast.",
+        ]
+    )

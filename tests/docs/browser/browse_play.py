@@ -21,7 +21,7 @@ play.querySelector('.fx-play-bar button').click();
 """
 _RUN = """
 const play = document.querySelectorAll('fx-play')[arguments[0]];
-play.querySelector('textarea').value = arguments[1];
+play.program = arguments[1];
 play.querySelector('.fx-play-bar button').click();
 """
 _DONE = """
@@ -30,7 +30,9 @@ return play.querySelector('.fx-play-status').textContent.startsWith('done')
 """
 _SAID = """
 const play = document.querySelectorAll('fx-play')[arguments[0]];
-return play.querySelector('.fx-play-result').innerText
+const frame = play.querySelector('.fx-play-result iframe');
+const text = play.querySelector('.fx-play-result').innerText;
+return text + (frame ? frame.srcdoc : '')
 """
 _LAST = "gm = fx.symbolic_trace(forward)\nprint(gm.graph)\n"
 
@@ -99,17 +101,78 @@ def test_an_error_is_shown(play: Browser) -> None:
     assert "operator.neg" in again
 
 
-_STEP = """
-const range = document.querySelector('.fx-play-result input[type=range]');
-range.value = arguments[0];
-range.dispatchEvent(new Event('input'));
-return document.querySelectorAll('.fx-play-result .fx-later').length
+_LINK = """
+const play = document.querySelector('fx-play');
+play.program = arguments[0];
+const [button] = [...play.querySelectorAll('button')].filter(
+  (one) => one.textContent.startsWith('Copy a link'));
+button.click();
+"""
+_SHOWN = """
+return document.querySelector('fx-play .highlight').innerText
 """
 
 
-def test_the_slider_goes_back(play: Browser) -> None:
-    assert play.run(_STEP, 1) == 5
-    assert play.run(_STEP, 6) == 0
+def in_frame(browser: Browser, script: str) -> Answer:
+    """What a script gives in the viewer."""
+    driver = browser.driver
+    driver.switch_to.frame(browser.one(".fx-play-result iframe"))
+    try:
+        return browser.run(script)
+    finally:
+        driver.switch_to.default_content()
+
+
+def test_the_graph_opens_in_the_viewer(play: Browser) -> None:
+    rows = in_frame(
+        play,
+        "return [...document.querySelectorAll('.row')].map(r => r.innerText)",
+    )
+    assert [row for row in rows if "add" in row and "f32[2,3]" in row]
+    play.run(
+        "const made = document.querySelector('.fx-play-bar select');"
+        "made.value = 'A pass of your own';"
+        "made.dispatchEvent(new Event('change'));"
+    )
+    done(play, 0)
+    marks = in_frame(
+        play,
+        "return [...document.querySelectorAll('[data-mark]')].length",
+    )
+    assert marks == 2
+
+
+def test_a_link_has_the_program(play: Browser) -> None:
+    program = "import fx\nprint('größer: 1 + 1')  # a line of mine\n"
+    play.run(_LINK, program)
+    wait = WebDriverWait(play.driver, SECONDS, poll_frequency=0.1)
+    wait.until(lambda driver: "program=" in driver.current_url)
+    address = play.driver.current_url
+    play.run("window.scrollTo(0, document.body.scrollHeight)")
+    play.driver.get("about:blank")
+    play.driver.get(address)
+    wait.until(lambda _: "a line of mine" in str(play.run(_SHOWN)))
+    assert not [url for url in play.requests() if ".wasm" in url]
+    play.run(_OPEN, 0)
+    assert "größer: 1 + 1" in done(play, 0)
+
+
+def test_a_program_can_be_stopped(play: Browser) -> None:
+    endless = "while True:\n    pass\n"
+    play.run(_RUN, 0, endless)
+    play.run(
+        "[...document.querySelectorAll('.fx-play-bar button')]"
+        ".find(one => one.textContent === 'Stop').click()"
+    )
+    assert "Stopped." in done(play, 0)
+    assert "2" in typed(play, 0, "print(1 + 1)")
+
+
+def test_the_editor_has_colours_and_line_numbers(play: Browser) -> None:
+    wait = WebDriverWait(play.driver, SECONDS, poll_frequency=0.1)
+    count = "return document.querySelectorAll('.CodeMirror-linenumber').length"
+    wait.until(lambda _: play.run(count))
+    assert play.run("return document.querySelectorAll('.cm-keyword').length")
 
 
 def checked(browser: Browser, task: str, at: int) -> None:

@@ -5,17 +5,19 @@ This is what makes a green stage worth something: see `stages/prove.py`.
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from stages import prove
-from stages.manifest import Stage, stages
-from stages.mutant import Mutant
+from stages import functions, prove
+from stages.manifest import REFERENCE, ROOT, Mutant, Stage, stages
 from stages.prove import (
     _mutant_job,
-    form_problems,
     mutant_problems,
     mutants,
     other_problems,
@@ -23,9 +25,45 @@ from stages.prove import (
 )
 from stages.running import Job, Result, run_all
 
+LONGEST: Final = 25
+"""The most lines that the body of an exercise may have."""
+
 every_stage = pytest.mark.parametrize(
     "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
 )
+
+
+def form_problems(stage: Stage) -> Iterator[str]:
+    """Problems of a stage that show without running its tests."""
+    if not 4 <= len(stage.pieces) <= 8:
+        yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
+    for one in stage.exercises:
+        text = (REFERENCE / one.file).read_text(encoding="utf-8")
+        try:
+            found = functions.function(ast.parse(text), one.qualname)
+        except LookupError as error:
+            yield f"{one.name}: {error}"
+            continue
+        if functions.body_lines(found) > LONGEST:
+            yield f"{one.name} has a body of over {LONGEST} lines"
+    for target in stage.seal:
+        path = target if "/" in target else f"{target.replace('.', '/')}.py"
+        if target != "page" and not (ROOT / path).is_file():
+            yield f"stage {stage.number:02d} is sealed by {target}: no file"
+    yield from _list_problems(stage)
+
+
+def _list_problems(stage: Stage) -> Iterator[str]:
+    """What the list of mutants lacks."""
+    counts = Counter(mutant.function for mutant in mutants(stage))
+    names = {exercise.name for exercise in stage.exercises}
+    if counts.total() <= 30:  # docs/classes.md says that there are more
+        yield f"stage {stage.number:02d} has {counts.total()} mutants"
+    for name in sorted(names):
+        if counts[name] < 2:
+            yield f"{name} has fewer than two mutants"
+    for name in sorted(counts.keys() - names):
+        yield f"a mutant of {name}, which is not an exercise"
 
 
 def test_there_are_eight_stages() -> None:
@@ -59,7 +97,7 @@ def test_right_versions_of_another_structure_pass(
     assert [*other_problems(stage, executor)] == []
 
 
-# --- that the proof itself can fail ----------------------------------------
+# --- that this itself can fail ----------------------------------------
 
 
 def test_a_mutant_that_changes_nothing_is_complained_of(
@@ -86,7 +124,8 @@ def test_a_mutant_is_tried_again_if_something_changed(
     def run_all(jobs: list[Job], executor: object) -> list[Result]:
         tried.extend(job.said for job in jobs)
         return [
-            Result(1, {}, {}, {"": job.said}, {}, [], [], "") for job in jobs
+            Result(1, {}, {}, {"": job.said}, {}, [], [], [], "")
+            for job in jobs
         ]
 
     def now(*found: Mutant, needed: str = "", ci: str = "") -> list[str]:

@@ -1,0 +1,104 @@
+"""`fx.show` in the reader's browser: shapes come from a run of the stand-in."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from torch import nn
+
+from fx.graph_module import GraphModule
+from fx.interpreter import Interpreter
+from fx.node import Node
+from fx.show.describe import Data, Facts, describe, rows_of
+from fx.show.document import Page
+from fx.tracing.tracer import Tracer
+
+AnyValue: TypeAlias = Any
+"""What the reader's program computes with."""
+
+SHOWN: Final[list[Page]] = []
+"""The pages that the program has asked for."""
+
+
+def show(
+    module: AnyValue,
+    *inputs: AnyValue,
+    after: AnyValue = None,
+    times: bool = False,
+    title: str = "",
+) -> Page:
+    """Show a module's graph, or what a pass has changed; as `fx.show`.
+
+    Args:
+        module: a graph module, a module or a function.
+        *inputs: inputs, with which shapes are found.
+        after: what a pass made of it.
+        times: of no use here, since nothing is computed.
+        title: a heading; by default the name of the module's class.
+    """
+    gm = traced(module)
+    both = [gm] if after is None else [gm, traced(after)]
+    sides = [describe(one, measured(one, inputs)) for one in both]
+    data: Data = {"sides": sides}
+    if len(both) > 1:
+        data["rows"] = rows_of(gm, both[1], *compared(gm, both[1]))
+    page = Page(title or type(gm).__name__, data)
+    SHOWN.append(page)
+    return page
+
+
+def compared(
+    before: GraphModule, after: GraphModule
+) -> tuple[dict[Node, Node], dict[Node, list[str]]]:
+    """The nodes of the same name, and how those differ; `fx.diff` is not here.
+
+    A pass that changes a copy leaves the names of the nodes that it keeps.
+    """
+    there = {node.name: node for node in after.graph.nodes}
+    same = {
+        node: there[node.name]
+        for node in before.graph.nodes
+        if node.name in there
+    }
+    what = {
+        new: [f"{old.format_node()}  became  {new.format_node()}"]
+        for old, new in same.items()
+        if old.format_node() != new.format_node()
+    }
+    return same, what
+
+
+def traced(module: AnyValue) -> GraphModule:
+    """A module's graph, its nodes with the lines that made them."""
+    if isinstance(module, GraphModule):
+        return module
+    tracer = Tracer()
+    tracer.record_stack_traces = True
+    graph = tracer.trace(module)
+    root = module if isinstance(module, nn.Module) else nn.Module()
+    return GraphModule(root, graph)
+
+
+def measured(gm: GraphModule, inputs: tuple[AnyValue, ...]) -> Facts:
+    """What is known of the values, after a run on the inputs if any."""
+    run = _Recorded(gm)
+    problem = ""
+    if inputs:
+        try:
+            run.run(*inputs)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+    return Facts(run.values, {}, problem)
+
+
+class _Recorded(Interpreter):
+    """Notes the value of each node."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        super().__init__(gm)
+        self.values: dict[Node, AnyValue] = {}
+
+    def run_node(self, n: Node) -> AnyValue:
+        """Run a node, and note its value."""
+        self.values[n] = super().run_node(n)
+        return self.values[n]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -80,7 +81,6 @@ class GraphModule(nn.Module, metaclass=Open):
     _deepcopy_hooks: list[CopyHook]
     # `import fx` puts these here: see fx/extra/registering.py.
     to_torch: ClassVar[Callable[[GraphModule], AnyValue]]
-    to_folder: ClassVar[Callable[..., None]]
     guards: ClassVar[AnyValue]
 
     # TorchScript compiles properties and evaluates annotations; it must not
@@ -282,6 +282,11 @@ class GraphModule(nn.Module, metaclass=Open):
         code = write(self._graph).src.lstrip("\n")
         head = f"class {name}(torch.nn.Module):\n{code}"
         return _indented(head) + _indented("\n".join(["", *children]))
+
+    def to_folder(
+        self, folder: str | os.PathLike[str], module_name: str = "FxModule"
+    ) -> None:
+        """Nothing; `import fx` puts that of fx.extra.saving here."""
 
     def __str__(self) -> str:
         """The modules, then the code."""

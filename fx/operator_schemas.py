@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, _ParameterKind
 from types import BuiltinFunctionType, GenericAlias
-from typing import Final, Literal, NamedTuple, TypeVar, overload
+from typing import Final, Literal, TypeVar, overload
 
 import torch
 from torch import FunctionSchema
@@ -34,7 +34,7 @@ from .schemas.facts import OperatorInfo, facts_of_overloads
 from .torch_private.operators import boolean_dispatched, has_kernel
 from .torch_private.overloads import OpOverload, OpOverloadPacket
 from .use_def.annotations import signature_of
-from .use_def.values import AnyValue, Args, Function, Kwargs
+from .use_def.values import AnyValue, Args, ArgsKwargsPair, Function, Kwargs
 
 __all__ = [
     "ArgsKwargsPair",
@@ -45,16 +45,6 @@ __all__ = [
     "normalize_module",
     "type_matches",
 ]
-
-
-class ArgsKwargsPair(NamedTuple):
-    """The arguments of a call.
-
-    torch.fx: operator_schemas.py, ArgsKwargsPair
-    """
-
-    args: Args
-    kwargs: Kwargs
 
 
 # -- signatures --------------------------------------------------------------

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Self, TypeVar, cast, overload
+
+from torch import nn
 
 from .immutable_collections import immutable_dict
 from .linked_list.namespace import check_text, is_parameter_name
@@ -25,7 +27,14 @@ from .use_def.text import (
     pretty_target,
     tensor_text,
 )
-from .use_def.values import LEAVES, AnyValue, Argument, Open, base_types
+from .use_def.values import (
+    LEAVES,
+    AnyValue,
+    ArgsKwargsPair,
+    Argument,
+    Open,
+    base_types,
+)
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -119,8 +128,6 @@ class Node(NamedNode["Graph"], metaclass=Open):
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
     _repr_fn: Callable[[Node], str] | None = None
-    normalized_arguments: ClassVar[Callable[..., AnyValue]]
-    """Of fx.operator_schemas; `import fx` puts it here."""
     users: dict[Node, None]
     type: AnyValue
     meta: dict[str, AnyValue]
@@ -444,6 +451,15 @@ class Node(NamedNode["Graph"], metaclass=Open):
         torch.fx: node.py, Node.is_impure
         """
         return self.graph._is_impure(self, impure_random)
+
+    def normalized_arguments(
+        self,
+        root: nn.Module,
+        arg_types: tuple[AnyValue, ...] | None = None,
+        kwarg_types: dict[str, AnyValue] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """None; `import fx` puts that of fx.operator_schemas here."""
 
     # -- text and copies ---------------------------------------------------
 

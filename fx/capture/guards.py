@@ -259,19 +259,15 @@ class Constants(dict[int, _Constant], CaptureGuards):
             if is_small and not random:
                 return self.read(func, args, kwargs)
         if facts is None or facts.writes:
-            self._end_written(leaves)
+            written = {
+                _storage_of(leaf)
+                for leaf in leaves
+                if id(leaf) in self._known and leaf.layout is torch.strided
+            }
+            for key, constant in list(self.items()):
+                if constant.storage in written:
+                    del self[key]
         return None
-
-    def _end_written(self, leaves: list[torch.Tensor]) -> None:
-        """Drop the constants that share storage with one of some tensors."""
-        storages = {
-            _storage_of(leaf)
-            for leaf in leaves
-            if id(leaf) in self._known and leaf.layout is torch.strided
-        }
-        for key, constant in list(self.items()):
-            if constant.storage in storages:
-                del self[key]
 
 
 def _storage_of(tensor: torch.Tensor) -> AnyValue:

@@ -186,11 +186,7 @@ class _BoxedCodeGen(CodeGen):
     """
 
     def gen_fn_def(
-        self,
-        free_vars: list[str],
-        maybe_return_annotation: str,
-        *,
-        expanded_def: bool = False,
+        self, free_vars: list[str], maybe_return_annotation: str, **_: AnyValue
     ) -> str:
         """The first line, and the statements that empty the list."""
         names = [_name_of(text) for text in free_vars if text != "self"]

@@ -159,3 +159,10 @@ without_modes: Final[Callable[[], AbstractContextManager[AnyValue]]] = find_or(
     without="constants that are folded in a fake mode have no data",
 )
 """A block in which the dispatch modes are not in force."""
+
+SUPPORTED_NODES: Final[Mapping[AnyValue, AnyValue]] = find_or(
+    "torch.utils._pytree:SUPPORTED_NODES",
+    {},
+    without="a trace on an example refuses objects of registered classes",
+)
+"""Class that is registered → the functions that were given for it."""

@@ -7,7 +7,7 @@ trees apart and puts them together; each use in fx goes through here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ..use_def.values import AnyValue
@@ -55,10 +55,3 @@ register_pytree_node: Final[Callable[..., None]] = find_or(
     without="to torch, a list in a node's arguments is one leaf",
 )
 """Makes a class one of the containers."""
-
-SUPPORTED_NODES: Final[Mapping[AnyValue, AnyValue]] = find_or(
-    "torch.utils._pytree:SUPPORTED_NODES",
-    {},
-    without="a trace on an example refuses objects of registered classes",
-)
-"""Class that is registered → the functions that were given for it."""

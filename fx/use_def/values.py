@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 import torch
 import torch.fx
@@ -29,6 +29,17 @@ Args: TypeAlias = tuple[AnyValue, ...]
 
 Kwargs: TypeAlias = dict[str, AnyValue]
 """What a call gives by keyword."""
+
+
+class ArgsKwargsPair(NamedTuple):
+    """The arguments of a call.
+
+    torch.fx: operator_schemas.py, ArgsKwargsPair
+    """
+
+    args: Args
+    kwargs: Kwargs
+
 
 BaseArgumentTypes: Final[object] = (
     str

@@ -55,8 +55,8 @@ from torch import nn
 
 from ...node import Node
 from ...proxy import TraceError
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import is_fake
+from ...torch_private.modules import SUPPORTED_NODES
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...use_def.values import PROXY_TYPES, AnyValue
@@ -217,7 +217,7 @@ def attributes_of(value: AnyValue) -> dict[str, AnyValue]:
 
 def _node(cls: AnyValue) -> AnyValue:
     """What pytree knows of a class; None if it does not know it."""
-    nodes = pytree.SUPPORTED_NODES
+    nodes = SUPPORTED_NODES
     is_named = issubclass(cls, tuple) and hasattr(cls, "_fields")
     return (
         _OURS.get(cls) or nodes.get(cls) or nodes.get(is_named and namedtuple)

@@ -21,7 +21,7 @@ import inspect
 import numbers
 import typing
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature, _ParameterKind
 from types import BuiltinFunctionType, GenericAlias
 from typing import Final, Literal, TypeVar, overload
@@ -345,8 +345,13 @@ def overload_of(
 ) -> OperatorInfo | None:
     """The overload of an operator that a call means.
 
-    None if none fits, or the target is not an operator.  The arguments are
-    those of `normalize_function`, and so is what is raised.
+    None if none fits, the target is not an operator, or it is not certain:
+    `torch.ops.aten.var(x, 1)` is the overload in which 1 is a truth value, as
+    the first is called that takes what is given, converted, and what torch.ops
+    converts is not documented.  Overloads that differ in the types of their
+    parameters alone are no reason for None, because the arguments are written
+    alike.  The arguments are those of `normalize_function`, and so is what is
+    raised.
     """
     if not isinstance(target, _WITH_SCHEMA):
         return None
@@ -366,34 +371,17 @@ def overload_of(
                 f"{schemas}"
             )
         types = arg_types or (), kwarg_types or {}
-        fitting = _meant(target, fitting, types)
+        taking = [f for f in fitting if _types_fit(f, types, type_matches)]
+        # A function such as torch.add looks at types; torch.ops calls the first
+        # overload for which all arguments can be converted.
+        if taking and isinstance(target, OpOverloadPacket):
+            ours = signature_of_operator(taking[0])
+            for facts in fitting[: fitting.index(taking[0])]:
+                converts = _types_fit(facts, types, may_convert)
+                if converts and not alike(signature_of_operator(facts), ours):
+                    return None
+        fitting = taking
     return fitting[0] if fitting else None
-
-
-def _meant(
-    target: Function, fitting: list[OperatorInfo], types: tuple[Args, Kwargs]
-) -> list[OperatorInfo]:
-    """The overloads that take arguments of some types, the one meant first.
-
-    None if that is not certain: `torch.ops.aten.var(x, 1)` is the overload in
-    which 1 is a truth value, since the first is called that takes what is
-    given, converted.
-
-    A function such as `torch.add` looks at types.  `torch.ops` converts: it
-    calls the first overload for which all arguments can be converted, and what
-    it converts is not documented.  Overloads that differ in the types of their
-    parameters alone are no reason for None, because the arguments are written
-    alike.
-    """
-    taking = [f for f in fitting if _types_fit(f, types, type_matches)]
-    if taking and isinstance(target, OpOverloadPacket):
-        for facts in fitting[: fitting.index(taking[0])]:
-            converts = _types_fit(facts, types, may_convert)
-            if converts and not alike(
-                signature_of_operator(facts), signature_of_operator(taking[0])
-            ):
-                return []
-    return taking
 
 
 def alike(one: Signature, other: Signature) -> bool:
@@ -495,35 +483,24 @@ def _as_called(facts: OperatorInfo, *, of_python: bool) -> Signature:
         of_python: whether it is called by a function such as `torch.add`, and
             not through `torch.ops`.
     """
-    arguments = facts.schema.arguments
-    parameters = signature_of_operator(facts).parameters.values()
-    return signature_of_operator(facts).replace(
-        parameters=[
-            parameter.replace(default=_default(argument, of_python=of_python))
-            for parameter, argument in zip(parameters, arguments, strict=True)
-        ]
-    )
+    signature, parameters = signature_of_operator(facts), []
+    declared: Iterable[AnyValue] = facts.schema.arguments
+    for parameter, argument in zip(
+        signature.parameters.values(), declared, strict=True
+    ):
+        default = parameter.default
+        real = str(argument.real_type).removeprefix("Optional[").rstrip("]")
+        if default is not Parameter.empty:
+            default = _ENUMS.get((real, str(default)), default)
+            if of_python and argument.name in _UNSAID:
+                default = _UNKNOWN
+        parameters.append(parameter.replace(default=default))
+    return signature.replace(parameters=parameters)
 
 
-def _default(argument: AnyValue, *, of_python: bool) -> AnyValue:
-    """What a call means that does not give an argument.
-
-    It is empty if a call must give it, and _UNKNOWN if no schema says: torch's
-    functions read `reduction=Mean` of a schema as 0, which is none, and some
-    refuse what schemas have for `layout` and `pin_memory`.
-
-    Args:
-        argument: a torch.Argument, of which torch's stubs know too little.
-        of_python: as for `_as_called`.
-    """
-    if not argument.has_default_value():
-        return Parameter.empty
-    if of_python and argument.name in ("reduction", "layout", "pin_memory"):
-        return _UNKNOWN
-    default = argument.default_value
-    real = str(argument.real_type).removeprefix("Optional[").rstrip("]")
-    return _ENUMS.get((real, str(default)), default)
-
+_UNSAID: Final = ("reduction", "layout", "pin_memory")
+"""Parameters whose default no schema says for torch's functions: they read
+`reduction=Mean` as 0, which is none, and some refuse the others."""
 
 _ENUMS: Final = {
     ("ScalarType", "4"): torch.int64,

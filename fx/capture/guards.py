@@ -65,35 +65,22 @@ class ReadMode(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-_SET_DATA: Final[AnyValue] = vars(torch.Tensor.__base__)["data"].__set__
+def _named(holder: object, names: str) -> list[Function]:
+    """Functions of a class or module, by their names."""
+    return [getattr(holder, name) for name in names.split()]
+
 
 _READ: Final[dict[Function, Callable[[Args, Kwargs], AnyValue]]] = {
     **dict.fromkeys(
-        (
-            torch.Tensor.__array__,
-            torch.Tensor.__dlpack__,
-            torch.Tensor.apply_,
-            _SET_DATA,
-            torch.Tensor.map_,
-            torch.Tensor.numpy,
-            torch.Tensor.tolist,
-        ),
+        _named(torch.Tensor, "__array__ __dlpack__ apply_ map_ numpy tolist"),
         lambda args, kwargs: (args, kwargs),
     ),
+    vars(torch.Tensor.__base__)["data"].__set__: lambda args, kwargs: args,
     **dict.fromkeys(
-        (
-            torch.Tensor.new,
-            torch.Tensor.new_tensor,
-            torch.as_tensor,
-            torch.asarray,
-            torch.sparse_bsc_tensor,
-            torch.sparse_bsr_tensor,
-            torch.sparse_compressed_tensor,
-            torch.sparse_coo_tensor,
-            torch.sparse_csc_tensor,
-            torch.sparse_csr_tensor,
-            torch.tensor,
-        ),
+        _named(torch.Tensor, "new new_tensor")
+        + _named(torch, "as_tensor asarray tensor sparse_compressed_tensor")
+        + _named(torch, "sparse_bsc_tensor sparse_bsr_tensor sparse_coo_tensor")
+        + _named(torch, "sparse_csc_tensor sparse_csr_tensor"),
         # Not the tensors themselves, but those in lists.
         lambda args, kwargs: [
             value

@@ -125,23 +125,19 @@ class ArgumentPrinter:
             container = self._CONTAINERS.get(_made_with(value, kind))
         if container is None:
             return self._named(value)
+        if depth > MAX_DEPTH and not holds_node(value):
+            return self._names.constant(value)
         if depth > MAX_DEPTH:
-            return self._too_deep(value)
-        return container(self, value, depth + 1)
-
-    def items(self, values: Iterable[AnyValue], depth: int = 0) -> str:
-        """Expressions with commas between them."""
-        return ", ".join(map(self.text, values, repeat(depth)))
-
-    def _too_deep(self, value: AnyValue) -> str:
-        """A global for what has no node in it."""
-        if holds_node(value):
             raise RuntimeError(
                 f"an argument has a Node inside more than {MAX_DEPTH} nested "
                 "brackets, and Python parses no more than 200: build the "
                 "inner containers with call_function nodes"
             )
-        return self._names.constant(value)
+        return container(self, value, depth + 1)
+
+    def items(self, values: Iterable[AnyValue], depth: int = 0) -> str:
+        """Expressions with commas between them."""
+        return ", ".join(map(self.text, values, repeat(depth)))
 
     # -- scalars -----------------------------------------------------------
 
@@ -159,10 +155,6 @@ class ArgumentPrinter:
             return repr(value)
         parts = self.items((value.real, value.imag))
         return f"{self._names.builtin('complex')}({parts})"
-
-    def _ellipsis(self, value: AnyValue) -> str:
-        """The object `...`."""
-        return self._names.builtin("Ellipsis")
 
     # -- containers --------------------------------------------------------
 
@@ -263,7 +255,7 @@ class ArgumentPrinter:
     ] = {
         float: _float,
         complex: _complex,
-        type(...): _ellipsis,
+        type(...): lambda self, _: self._names.builtin("Ellipsis"),
         range: _range,
         torch.Size: _size,
         torch.dtype: _of_torch,

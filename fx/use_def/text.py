@@ -84,9 +84,15 @@ def _qualified_name(func: object) -> str:
         return f"torch.Tensor.{name}"
     if name == "<lambda>":
         name = _lambda_name(func)
-    module = _module_of(func, name)
-    if module is None:
-        return f"{_of_type(_owner(func))}.{name}"
+    module = getattr(func, "__module__", None)
+    if not isinstance(module, str):
+        homes = (m for m in (torch, functional) if m.__dict__.get(name) is func)
+        module = getattr(next(homes, None), "__name__", None)
+    if module is None:  # a method: of the class that has it, or is asked
+        owner = getattr(func, "__objclass__", None)
+        bound_to: object = getattr(func, "__self__", func)
+        cls = owner if isinstance(owner, type) else type(bound_to)
+        return f"{_of_type(cls)}.{name}"
     # torch.ops.aten.add says that its module is torch._ops.aten.
     text = f"{module.replace('torch._ops', 'torch.ops')}.{name}"
     return _RESPELLED.get(text, text)
@@ -103,24 +109,6 @@ def _is_tensor_method(func: object, name: str) -> bool:
         return getattr(func, "__module__", None) == "torch._tensor"
     descriptor = not isinstance(func, FunctionType)
     return descriptor and getattr(torch.Tensor, name, None) is func
-
-
-def _module_of(func: object, name: str) -> str | None:
-    """The module that `func` says it is in, or is found in."""
-    module = getattr(func, "__module__", None)
-    if isinstance(module, str):
-        return module
-    for guess in (torch, functional):
-        if getattr(guess, name, None) is func:
-            return guess.__name__
-    return None
-
-
-def _owner(func: object) -> type:
-    """The class that a method without a module belongs to."""
-    owner = getattr(func, "__objclass__", None)
-    bound_to: object = getattr(func, "__self__", func)
-    return owner if isinstance(owner, type) else type(bound_to)
 
 
 def _of_type(cls: type) -> str:

@@ -14,7 +14,7 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_884,
+    "lines of Python in fx": 41_827,
     "lines of Python in stages": 29_671,
     "lines of Python in tests": 81_088,
     "lines of Python in docs": 12_656,

@@ -402,20 +402,20 @@ PART = Part(
         ),
         Plant(
             READING,
-            "            torch.Tensor.tolist,\n",
-            "",
+            'map_ numpy tolist"',
+            'map_ numpy"',
             "the numbers of one run are in the graph",
         ),
         Plant(
             READING,
-            "            torch.tensor,\n",
-            "",
+            "asarray tensor sparse",
+            "asarray sparse",
             "a tensor that is made of others keeps their data of one run",
         ),
         Plant(
             READING,
-            "            _SET_DATA,\n",
-            "",
+            '    vars(torch.Tensor.__base__)["data"].__set__: lambda',
+            "    None: lambda",
             "a tensor gets other data, and the graph has the old",
         ),
         Plant(

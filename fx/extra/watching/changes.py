@@ -279,9 +279,8 @@ def changes(held: Iterable[Snapshotted]) -> Iterator[StateChange]:
                     is_module = not path or path.endswith(".")
                     where = f"{path}{name}" if is_module else path
                     value = None if new is MISSING else new
-                    yield StateChange(
-                        where, value, partial(put, now, name, old)
-                    )
+                    undo = partial(put, now, name, old)
+                    yield StateChange(where, value, undo)
 
 
 def put_back_proxies(changed: Iterable[StateChange]) -> None:

@@ -163,8 +163,9 @@ def texts_made_of_proxies(lib: Lib) -> Seen:
 def attributes_that_a_proxy_has_itself(lib: Lib) -> Seen:
     p = proxy(lib)
     graph = p.node.graph
-    names = ("node", "tracer", "keys", "__class__", "__len__", "_node", "root")
+    names = ("node", "tracer", "keys", "__len__", "_node", "root")
     kinds = [type(getattr(p, name)).__name__ for name in names]
+    kinds.append(p.__class__.__name__)
     dunders = [hasattr(p, n) for n in ("__iter__", "__float__", "__array__")]
     return [kinds, dunders, len(list(graph.nodes))]
 

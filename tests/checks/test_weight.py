@@ -14,7 +14,7 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_915,
+    "lines of Python in fx": 41_856,
     "lines of Python in stages": 29_671,
     "lines of Python in tests": 81_088,
     "lines of Python in docs": 12_656,

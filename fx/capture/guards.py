@@ -72,7 +72,7 @@ def _named(holder: object, names: str) -> list[Function]:
 
 _READ: Final[dict[Function, Callable[[Args, Kwargs], AnyValue]]] = {
     **dict.fromkeys(
-        _named(torch.Tensor, "__array__ __dlpack__ apply_ map_ numpy tolist"),
+        _named(torch.Tensor, "apply_ map_ numpy tolist __array__ __dlpack__"),
         lambda args, kwargs: (args, kwargs),
     ),
     vars(torch.Tensor.__base__)["data"].__set__: lambda args, kwargs: args,

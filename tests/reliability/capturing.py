@@ -402,8 +402,8 @@ PART = Part(
         ),
         Plant(
             READING,
-            'map_ numpy tolist"',
-            'map_ numpy"',
+            "map_ numpy tolist __array__",
+            "map_ numpy __array__",
             "the numbers of one run are in the graph",
         ),
         Plant(

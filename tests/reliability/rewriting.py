@@ -478,7 +478,7 @@ PART = Part(
         ),
         Plant(
             "fx/rewriting/patterns.py",
-            "    bound.apply_defaults()\n",
+            "    sought.apply_defaults()\n    found.apply_defaults()\n",
             "",
             "a leaf function's default is not one of its arguments",
         ),

@@ -27,6 +27,7 @@ from typing import Final
 import torch
 import torch.fx
 from torch.export import ExportedProgram
+from torch.fx import graph as torch_graph
 from torch.fx import immutable_collections as torch_immutable
 
 from .. import graph as graph_names
@@ -290,7 +291,7 @@ def install() -> None:
     _for_torchs(
         Graph,
         "set_codegen",
-        lambda _, codegen: isinstance(codegen, torch.fx.graph.CodeGen),
+        lambda _, codegen: isinstance(codegen, torch_graph.CodeGen),
         lambda self, codegen: setattr(self, "_codegen", codegen_like(codegen)),
     )
     for name in (

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from types import ModuleType
-from typing import Final
+from typing import Final, cast
 
 import torch
 from torch import nn
@@ -259,9 +259,9 @@ def _view(
     cls: AnyValue = type(module)
     members = {name: property(lambda _: value)}
     below: AnyValue = type(cls)(cls.__name__, (cls,), members)
-    view: FoldedGraphModule = object.__new__(below)
+    view: AnyValue = object.__new__(below)
     view.__dict__ = vars(module)
-    return view
+    return cast(FoldedGraphModule, view)
 
 
 _FOLDING: Final = threading.RLock()

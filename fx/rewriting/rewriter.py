@@ -107,7 +107,7 @@ class Rewriter:
         """Begin to edit at a node."""
         self.gm: GraphModule = worklist.gm
         self.node = node
-        self.edited = False
+        self.edited: bool = False
         self.touched: dict[Node, None] = {}
         self._made: dict[Node, None] = {}
         self._waiting = worklist.waiting

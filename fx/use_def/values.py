@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
 
 import torch
 import torch.fx
@@ -79,7 +79,8 @@ class Open(ABCMeta):
     class below them may have `ABCMeta` as well.
     """
 
-    __instancecheck__ = type.__instancecheck__
+    if not TYPE_CHECKING:  # a type checker takes ABCMeta's
+        __instancecheck__ = type.__instancecheck__
 
 
 class ProxyBase(metaclass=Open):

@@ -209,11 +209,13 @@ def given(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _set(get: AnyValue, change: AnyValue, value: AnyValue) -> Iterator[None]:
     """A block in which a setting of torch is another one."""
     before = get()
-    change(value)
-    try:
-        yield
-    finally:
-        change(before)
+    # torch's own tests, which others import, forbid it for the process.
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():
+        change(value)
+        try:
+            yield
+        finally:
+            change(before)
 
 
 MODES: Final[dict[str, Callable[[], AbstractContextManager[AnyValue]]]] = {

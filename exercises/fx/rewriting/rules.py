@@ -157,7 +157,8 @@ class Worklist:
         self.gm = gm
         self.reach: int = 0
         self.looks_afar: bool = False
-        self.ready = [(rule, rule.prepare(self)) for rule in rules]
+        ready = [(rule, rule.prepare(self)) for rule in rules]
+        self.ready: list[tuple[AnyRule, Callable[[Node], bool]]] = ready
         self.waiting: dict[Node, None] = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:

@@ -71,7 +71,8 @@ class Free:
         is_all = dynamic is None or dynamic is True
         self.dims: list[Dims] = [None if is_all else {} for _ in leaves]
         known = {parameter.variable: parameter for parameter in parameters}
-        for name, spec in () if is_all else dict(dynamic or {}).items():
+        said: AnyValue = dynamic
+        for name, spec in () if is_all else dict(said or {}).items():
             if name not in known:
                 raise TypeError(
                     f"dynamic= names {name!r}, and the parameters are "

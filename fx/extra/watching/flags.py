@@ -56,7 +56,8 @@ class Flag:
         return is_fx_tracing() or (not TRACES.current and bool(self._theirs()))
 
 
-get_is_fx_tracing, is_fx_tracing_flag = Flag(bool), Flag(False)
+get_is_fx_tracing: Final[Flag] = Flag(bool)
+is_fx_tracing_flag: Final[Flag] = Flag(False)
 
 
 def _setter(theirs: Callable[[bool], None]) -> Callable[[bool], None]:

@@ -310,7 +310,7 @@ def test_what_a_pass_changed_is_marked(shown: Browser) -> None:
         ".map(row => row.dataset.mark + row.querySelector('b').textContent)"
     )
     assert sorted(marks)[:3] == [
-        *("-blocks_0_norm", "-blocks_1_conv_1", "-blocks_1_norm"),
+        *("-blocks_0_norm", "-blocks_1_conv", "-blocks_1_norm_1"),
     ]
     assert len(marks) == 6
     assert "3 removed, 3 changed" in shown.one("#summary").text

@@ -124,17 +124,23 @@ return ['.fx-src', '.fx-nodes', '.fx-out'].map(one => document
 """
 
 
-@pytest.mark.parametrize(("width", "screens"), [(1400, 1), (400, 2)])
-def test_the_home_page_shows_module_graph_and_code_at_once(
+_PROGRAM = """
+return document.querySelector('article .highlight').getBoundingClientRect().top
+"""
+
+
+@pytest.mark.parametrize(("width", "screens"), [(1400, 3), (400, 5)])
+def test_the_home_page_shows_a_program_and_then_the_film(
     browser: Browser, width: int, screens: int
 ) -> None:
-    """Without scrolling where it is wide, in one swipe on a telephone."""
+    """The program without scrolling; the film's panels are at most 900 high."""
     browser.look(width)
     browser.open("")
-    assert shown(browser) == [2]
+    assert browser.run(_PROGRAM) < 900
+    assert shown(browser) == [0]
     assert max(browser.run(_PANELS)) <= screens * 900
     press(browser, "next")
-    assert shown(browser) == [3]
+    assert shown(browser) == [1]
 
 
 def test_every_step_is_said(browser: Browser) -> None:

@@ -148,7 +148,7 @@ def said_of(path):
         return "torch itself needs it"
     try:
         use_fx(net, x)
-    except NameError as error:  # a global of torch's own file is gone
+    except (NameError, ImportError) as error:  # of torch's own file
         last = traceback.extract_tb(error.__traceback__)[-1].filename
         own = last.startswith(os.path.dirname(torch.__file__))
         return "torch itself needs it" if own else f"{last}: {error}"

@@ -155,6 +155,8 @@ def face() -> str:
 _ABSENT: Final = """
 from playground.showing import show
 
+Tracer.record_stack_traces = True  # the viewer shows the lines
+
 
 def __getattr__(name):
     raise AttributeError(

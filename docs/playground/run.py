@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.linked_list.ordered_graph import OrderedGraph
-from fx.tracing.tracer import Tracer
 
 from .showing import SHOWN, show
 from .tasks import TASKS
@@ -44,7 +43,6 @@ def play(source: str, task: str = "") -> str:
     said = io.StringIO()
     names: dict[str, AnyValue] = {"__name__": "__main__"}
     error, problem, page = "", None, ""
-    Tracer.record_stack_traces = True  # the viewer shows the lines
     SHOWN.clear()
     with contextlib.redirect_stdout(said):
         try:

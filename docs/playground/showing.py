@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from torch import nn
-
+from fx._symbolic_trace import symbolic_trace
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
 from fx.show.describe import Data, Facts, describe, rows_of
 from fx.show.document import Page
-from fx.tracing.tracer import Tracer
 
 AnyValue: TypeAlias = Any
 """What the reader's program computes with."""
@@ -69,14 +67,9 @@ def compared(
 
 
 def traced(module: AnyValue) -> GraphModule:
-    """A module's graph, its nodes with the lines that made them."""
-    if isinstance(module, GraphModule):
-        return module
-    tracer = Tracer()
-    tracer.record_stack_traces = True
-    graph = tracer.trace(module)
-    root = module if isinstance(module, nn.Module) else nn.Module()
-    return GraphModule(root, graph)
+    """A module's graph; in a page every trace records the lines."""
+    is_traced = isinstance(module, GraphModule)
+    return module if is_traced else symbolic_trace(module)
 
 
 def measured(gm: GraphModule, inputs: tuple[AnyValue, ...]) -> Facts:

@@ -8,11 +8,11 @@
         if inner.target is torch.neg:
             rewriter.replace(node, inner.args[0], inputs=True)
 
-Both rules do the same, unless the inner call has other users: then the pattern
-is not found.  A pattern is shorter.  A function can ask what a pattern cannot
-say, such as a module's settings, a shape or who uses a value: it looks at one
-node, and edits the graph with a `Rewriter`.  `rewrite_until_stable` takes lists
-of both kinds; `neg_neg(gm)` applies this rule alone.
+Both rules do the same, except that the pattern is not found if the inner call
+has other users.  A pattern is shorter, but a function can also look at what no
+pattern describes, such as a module's settings, a shape or the users of a value.
+It gets one node, and edits the graph with a `Rewriter`.  `rewrite_until_stable`
+takes lists of both kinds; `neg_neg(gm)` applies this rule alone.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..use_def.values import Argument
 from .replacing import CARRIED, Edit
 from .rules import AnyRule, Worklist, rewrite_until_stable
 
-Function: TypeAlias = "Callable[[Node, Rewriter], object]"
+RuleFunction: TypeAlias = "Callable[[Node, Rewriter], object]"
 """Looks at a node, and edits the graph if it likes."""
 
 
 def rewrite(
     op: Opcode | None = None, *targets: Target, recompute_meta: bool = False
-) -> Callable[[Function], NodeRule]:
+) -> Callable[[RuleFunction], NodeRule]:
     """Make a function a rule for `rewrite_until_stable`.
 
     Args:
@@ -51,7 +51,7 @@ def rewrite(
 class NodeRule(AnyRule):
     """A function that is called with each node until it edits no more."""
 
-    function: Function
+    function: RuleFunction
     op: Opcode | None
     targets: tuple[Target, ...]
     options: RewriteOptions
@@ -166,15 +166,15 @@ class Rewriter:
         self.erase(node, inputs=inputs)
 
     def erase(self, node: Node, *, inputs: bool = False) -> None:
-        """Erase a node that nobody uses.
+        """Erase a node without users.
 
         Args:
             node: the node.
-            inputs: erase its inputs, too, and theirs, if nobody uses them then
-                and they only compute (`Node.is_impure`). Else they stay.
+            inputs: erase its inputs, too, and theirs, if they then have no
+                users and only compute (`Node.is_impure`). Else they stay.
 
         Raises:
-            RuntimeError: somebody uses it.
+            RuntimeError: it has users.
         """
         rest = [node]
         while rest:

@@ -1,9 +1,9 @@
 """`python -m stages grade FOLDER…`: what students have right, by exercise.
 
 Of each folder only the files with exercises are read; all else is this
-project's.  Each stage of each student is checked in a process and a copy of
-its own, so that a program that hangs, or ends its process, costs nobody else
-anything.
+project's.  Each stage of each student is checked on a separate copy in a
+separate process, so that a program that hangs, or ends its process, does not
+disturb the others.
 
 The guard stops accidents.  It does not stop somebody who sets out to break out
 of Python: to grade people whom you do not trust, run this in a container.
@@ -11,7 +11,7 @@ of Python: to grade people whom you do not trust, run this in a container.
 The runners of GitHub Classroom, GitLab and Jenkins read JUnit's XML: a suite is
 a student's stage, a case is an exercise.
 
-There are no threads here, because up to Python 3.12 two threads that parse at
+Nothing runs in threads, because up to Python 3.12 two threads that parse at
 once may end in a SystemError.
 """
 

@@ -13,7 +13,7 @@ from fx.use_def.lint import last_users, problems
 
 
 def residual() -> Graph:
-    """relu(linear(x) + x), and a chain that nothing uses."""
+    """relu(linear(x) + x), and a chain without users."""
     graph = Graph()
     x = graph.placeholder("x")
     linear = graph.call_module("linear", (x,))

@@ -4,9 +4,8 @@
 made of the `example`. A mode of torch shows each call (`calls`), and one tracer
 records it (`recorder`), some of them by special `handlers`. Values that follow
 from constants are `known`. What Python asked meanwhile, and computed of sizes
-(`questions`), becomes `guards`, a module that the first node of the graph
-calls. Nested inputs and objects are taken apart and put together (`structures`),
-also by the code that the graph gets (`guarded_code`). The user says which sizes
-may vary (`dynamic`). Then the graph is tried on the example (`trial`). What
-cannot be traced is said in `errors`.
+(`questions`), becomes `guards`, a module that the first node calls. Inputs are
+taken apart and put together (`structures`), also by the graph's own code
+(`guarded_code`). The user says which sizes may vary (`dynamic`). Then the graph
+is tried on the example (`trial`). What cannot be traced is said in `errors`.
 """

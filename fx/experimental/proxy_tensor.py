@@ -42,8 +42,8 @@ from torch import nn
 
 from .._pytree import child_specs
 from ..capture.capture import Capture, to_fake
-from ..capture.guards import Constants, ReadMode
 from ..capture.mode import CaptureMode, DecompositionTable
+from ..capture.unsupported import Constants, ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node

@@ -28,7 +28,7 @@ from .templates import MakeReplacement, Program, Rewrite, template_maker
 
 
 class AnyRule(ABC):
-    """A `Rule`, or a function of a node: see `rewriter.py`."""
+    """A `Rule`, or a function of a node: see `node_rules.py`."""
 
     options: RewriteOptions
 

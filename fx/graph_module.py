@@ -36,7 +36,7 @@ from .codegen.source import (
 from .graph import Graph
 from .node import Node
 from .torch_private import compiling, pytree
-from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
+from .use_def.protocols import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
 from .use_def.values import AnyValue, Open
 

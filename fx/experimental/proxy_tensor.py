@@ -57,7 +57,7 @@ from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..tracing.tracer import TraceListener, Tracer
 from ..use_def.annotations import annotations_of, signature_of
-from ..use_def.contracts import PyTreeInfo
+from ..use_def.protocols import PyTreeInfo
 from ..use_def.values import LEAVES, AnyValue, Function
 
 __all__ = ["make_fx"]

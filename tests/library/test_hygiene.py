@@ -35,7 +35,7 @@ from fx.graph import Graph
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node
 from fx.use_def.arguments import holds_node
-from fx.use_def.contracts import PythonCode
+from fx.use_def.protocols import PythonCode
 from tests.library.generated import AnyValue, function, lines_of, run
 
 # -- objects that fight back -------------------------------------------------

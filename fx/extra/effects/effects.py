@@ -44,7 +44,6 @@ from ...node import Node
 from ...schemas.facts import OperatorInfo, facts_of_overloads
 from ...torch_private import pytree
 from ...torch_private.modules import INFERENCE_MODE
-from ...use_def.contracts import CodeGenerator
 from ...use_def.dead_code import (
     RULE,
     Rule,
@@ -56,6 +55,7 @@ from ...use_def.dead_code import (
 )
 from ...use_def.dotted_path import PathError, find, look_up
 from ...use_def.errors import refuse_torchs
+from ...use_def.protocols import CodeGenerator
 from ...use_def.text import _get_qualified_name, resolves_to
 from ...use_def.values import AnyValue, Argument
 from ..example_trace.guards import Guards

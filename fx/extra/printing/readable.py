@@ -25,7 +25,7 @@ from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
 from ...torch_private.fake_tensors import FakeTensor
 from ...torch_private.overloads import HigherOrderOperator, OpOverload
-from ...use_def.contracts import CodeOptions
+from ...use_def.protocols import CodeOptions
 from ...use_def.text import device_text, dtype_text, has_strides
 from ...use_def.values import LEAVES, AnyValue
 from .boxed import BoxingEmitter

@@ -43,7 +43,7 @@ from ...torch_private import pytree
 from ...torch_private.fake_tensors import FakeTensor, FakeTensorMode
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...tracing.tracer import Tracer
-from ...use_def.contracts import PyTreeInfo
+from ...use_def.protocols import PyTreeInfo
 from ...use_def.text import (
     _get_qualified_name,
     _type_repr,

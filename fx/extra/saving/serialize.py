@@ -37,7 +37,7 @@ from ...recording import frames
 from ...torch_private import pytree
 from ...torch_private.modules import beside_forward
 from ...tracing.wrapping import original_of
-from ...use_def.contracts import PythonCode
+from ...use_def.protocols import PythonCode
 from ...use_def.values import AnyValue
 from .values import bare
 

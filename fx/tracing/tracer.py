@@ -401,11 +401,9 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        if not self.param_shapes_constant or not isinstance(
-            value, nn.Parameter
-        ):
-            return self.create_proxy("get_attr", path, (), {})
-        make = partial(ParameterProxy, self, name=path, param=value)
+        make = None
+        if self.param_shapes_constant and isinstance(value, nn.Parameter):
+            make = partial(ParameterProxy, self, name=path, param=value)
         return self.create_proxy(
             "get_attr", path, (), {}, proxy_factory_fn=make
         )

@@ -42,8 +42,8 @@ from torch import nn
 
 from ...node import Node
 from ...schemas.facts import OperatorInfo, facts_of_overloads
-from ...torch_private import pytree
 from ...torch_private.modules import INFERENCE_MODE
+from ...torch_private.pytree import pytree
 from ...use_def.contracts import CodeGenerator
 from ...use_def.dead_code import (
     RULE,

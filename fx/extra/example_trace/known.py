@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import torch
 from torch import nn
 
-from ...capture.mode import DispatchMode
 from ...recording import frames
-from ...torch_private import pytree
+from ...torch_private.dispatch import DispatchMode
 from ...torch_private.fake_tensors import unset_fake_temporarily
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...tracing.wrapping import original_of
 from ...use_def.values import AnyValue

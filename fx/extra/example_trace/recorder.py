@@ -50,13 +50,13 @@ from ...linked_list.opcodes import Opcode, Target
 from ...node import Node, map_arg
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import (
     detached,
     is_fake,
     unset_fake_temporarily,
 )
 from ...torch_private.modules import has_backward_hook
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import (
     DATA_DEPENDENT,
     SYMBOLIC,

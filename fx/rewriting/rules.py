@@ -33,7 +33,7 @@ class AnyRule(ABC):
 
     @abstractmethod
     def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
-        """What applies the rule at a node, and says whether it did."""
+        """A function that applies the rule at a node, and says if it did."""
 
 
 @dataclass
@@ -62,7 +62,9 @@ class Rule(AnyRule):
         return self.name or getattr(self.pattern, "__name__", "a rule")
 
     def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
-        """What applies the rule at a node; the replacement is checked there.
+        """A function that applies the rule at a node, and says if it did.
+
+        The pattern is checked now, the replacement at the first match.
 
         Raises:
             ValueError: the pattern has several anchors, or no operation.

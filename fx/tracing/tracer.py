@@ -71,7 +71,7 @@ class TraceListener:
     def given(
         self, function: Function, defaults: Mapping[str, AnyValue]
     ) -> None:
-        """A function is traced whose inputs have defaults, by name."""
+        """Told of the function traced, and of the defaults that it may use."""
 
     def replace(self) -> None:
         """A trace replaces what it has to see, and more may be replaced."""

@@ -294,9 +294,10 @@ def is_tensor(value: Argument, tensors: dict[Node, bool]) -> bool:
 
 
 def first_of(node: Node) -> Argument:
-    """The object of a method; of a function, the first argument of several.
+    """The argument that decides whether the value of a call is a tensor.
 
-    `2 * x` is a tensor because of x.
+    Of a method it is the object, of a function the first node among its
+    arguments: `2 * x` is a tensor if `x` is one.
     """
     if node.op == "call_method":
         return node.args[0] if node.args else None

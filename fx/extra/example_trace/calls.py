@@ -93,7 +93,10 @@ _VALUES: Final = (torch.Tensor, *SYMBOLIC)
 
 
 class Lifting(Protocol):
-    """A function that is recorded as a module: see `handlers`."""
+    """A function that torch calls, recorded as a module of its own.
+
+    See `handlers`.
+    """
 
     outer: tuple[Graph, Lifting | None, dict[int, Node]]
 

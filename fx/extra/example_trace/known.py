@@ -369,7 +369,7 @@ def _mapped(call: Call, change: Callable[[AnyValue], AnyValue]) -> Call:
 
 
 def made_up(fake: AnyValue) -> torch.Tensor:
-    """Some data such as a fake tensor may have: zeros or ones."""
+    """A tensor like a fake one, with data: ones, but zeros in an index."""
     sizes, strides = map(hint_of, fake.shape), map(hint_of, fake.stride())
     kinds = {"dtype": fake.dtype, "device": fake.device}
     may_index = not (fake.is_floating_point() or fake.is_complex())

@@ -14,7 +14,7 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_702,
+    "lines of Python in fx": 41_703,
     "lines of Python in stages": 29_670,
     "lines of Python in tests": 81_037,
     "lines of Python in docs": 12_649,

@@ -364,9 +364,10 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        make = None
-        if self.param_shapes_constant and isinstance(value, nn.Parameter):
-            make = partial(ParameterProxy, self, name=path, param=value)
+        fixed = self.param_shapes_constant and isinstance(value, nn.Parameter)
+        if not fixed:  # a user's create_proxy may take no factory
+            return self.create_proxy("get_attr", path, (), {})
+        make = partial(ParameterProxy, self, name=path, param=value)
         return self.create_proxy(
             "get_attr", path, (), {}, proxy_factory_fn=make
         )

@@ -364,13 +364,13 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        fixed = self.param_shapes_constant and isinstance(value, nn.Parameter)
-        if not fixed:  # a user's create_proxy may take no factory
-            return self.create_proxy("get_attr", path, (), {})
-        make = partial(ParameterProxy, self, name=path, param=value)
-        return self.create_proxy(
-            "get_attr", path, (), {}, proxy_factory_fn=make
-        )
+        if self.param_shapes_constant and isinstance(value, nn.Parameter):
+            make = partial(ParameterProxy, self, name=path, param=value)
+            return self.create_proxy(
+                "get_attr", path, (), {}, proxy_factory_fn=make
+            )
+        # Not with None: a user's create_proxy may take no factory.
+        return self.create_proxy("get_attr", path, (), {})
 
     def _tensor_path(self, tensor: torch.Tensor) -> str | None:
         """The dotted path of a parameter or buffer, if it is in the root."""

@@ -35,7 +35,8 @@ from .codegen.source import (
 )
 from .graph import Graph
 from .node import Node
-from .torch_private import compiling, pytree
+from .torch_private import compiling
+from .torch_private.pytree import pytree
 from .use_def.protocols import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
 from .use_def.values import AnyValue, Open

@@ -49,9 +49,9 @@ from ..graph_module import OWN, GraphModule
 from ..node import Node
 from ..proxy import CONSTANTS
 from ..recording import frames
-from ..torch_private import pytree
 from ..torch_private.dispatch import active_modes
 from ..torch_private.fake_tensors import FakeTensorMode, detect_fake_mode
+from ..torch_private.pytree import pytree
 from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State

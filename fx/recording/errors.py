@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Final
 
-from ..torch_private import pytree
 from ..torch_private.overloads import HigherOrderOperator
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 from . import frames
 
@@ -90,10 +90,7 @@ def refuse_functions(
         args: positional arguments.
         kwargs: keyword arguments.
     """
-    # What is called most often is told by its type, which is quickly asked.
-    if isinstance(called, _PLAIN_FUNCTIONS) or not isinstance(
-        called, HigherOrderOperator
-    ):
+    if not isinstance(called, HigherOrderOperator):
         return
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, _PLAIN_FUNCTIONS):

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import torch
 
 from ..linked_list.linked_list import Link, LinkedList
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from .values import AnyValue
 
 NodeT = TypeVar("NodeT", bound=Link)

@@ -216,8 +216,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="Variables are sorted by name.",
-        was="for used in node._inputs:",
-        becomes="for used in sorted(node._inputs, key=str):",
+        was="for used in node._inputs if",
+        becomes="for used in sorted(node._inputs, key=str) if",
         told="in the order of the node's `_inputs`",
     ),
     Mutant(
@@ -244,8 +244,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="The variable of a node is its name.",
-        was="freed.append(variables[used])",
-        becomes="freed.append(used.name)",
+        was="[variables[used] for",
+        becomes="[used.name for",
         told="what is freed is `self.variables[node]`",
     ),
     # -- bind ----------------------------------------------------------------
@@ -575,12 +575,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="what is used is an argument itself",
-        was="for used in node._inputs:",
-        becomes=(
-            "for used in dict.fromkeys(\n"
-            "            a for a in node.args if isinstance(a, Node)\n"
-            "        ):"
-        ),
+        was="for used in node._inputs if",
+        becomes="for used in node.args if isinstance(used, Node) and",
         told="which are inside a list",
     ),
     Mutant(

@@ -972,8 +972,11 @@ def waiting_after(
     work = Worklist(gm, rules)
     work.waiting.clear()
     work.waiting.update(dict.fromkeys(named(gm.graph)[one] for one in before))
-    applied = work.apply(named(gm.graph)[name])
-    check(applied is not None, f"The rule did not match at %{name}.")
+    node = named(gm.graph)[name]
+    check(
+        any(fits(node) for _, fits in work.ready),
+        f"The rule did not match at %{name}.",
+    )
     return {node.name for node in work.waiting}
 
 

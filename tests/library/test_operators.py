@@ -24,7 +24,7 @@ def test_the_table_of_operators_is_that_of_torch() -> None:
 @pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
 def test_rows_of_the_table(op: operators.Operator) -> None:
     assert getattr(operator, op.name) is op.function
-    assert getattr(operator, op.method) is op.function
+    assert getattr(operator, f"__{op.name.strip('_')}__") is op.function
     assert operators.syntax_of(op.function) is op
     reflected = getattr(int, f"__r{op.name.strip('_')}__", None)
     without = {"getitem", "matmul"}

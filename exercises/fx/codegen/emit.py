@@ -182,7 +182,7 @@ class Emitter:
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""
-        operands = self._texts(node._args)
+        operands = [*map(self._text, node._args)]
         if operator.name == "pow" and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
         expression = operator.template.format(*operands)
@@ -194,20 +194,10 @@ class Emitter:
         """What each item of the output is, one a line; None: on one line."""
         return None
 
-    def _texts(self, args: tuple[Argument, ...]) -> list[str]:
-        """Arguments as Python."""
-        names, text = self.variables, self._text
-        texts = []
-        for a in args:
-            texts.append(names[a] if type(a) is Node else text(a))
-        return texts
-
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""
         kwargs = node._kwargs
-        if len(args) < 2 and not kwargs:
-            return self._text(args[0]) if args else ""
-        parts = self._texts(args)
+        parts = [*map(self._text, args)]
         for key in kwargs:
             if not is_attribute_name(key):
                 raise RuntimeError(
@@ -219,8 +209,6 @@ class Emitter:
 
     def _primary(self, arg: Argument) -> str:
         """An argument, written so that a dot can follow it."""
-        if type(arg) is Node:
-            return self.variables[arg]
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 

@@ -232,15 +232,15 @@ class ColouredPrinter(ArgumentPrinter):
         super().__init__(variables, names)
         self._plain = ArgumentPrinter(variables, names)
 
-    def text(self, value: AnyValue, depth: int = 0) -> str:
+    def text(self, value: AnyValue) -> str:
         """An argument as a Python expression with escape codes in it."""
         if hasattr(type(value), "_fields"):
-            return self._plain.text(value, depth)
+            return self._plain.text(value)
         if isinstance(value, _NOT_BLUE):
-            return super().text(value, depth)
+            return super().text(value)
         if type(value) is complex and not is_sum(value):
-            return super().text(value, depth)  # a call, with blue parts
-        return f"{BLUE}{self._plain.text(value, depth)}{PLAIN}"
+            return super().text(value)  # a call, with blue parts
+        return f"{BLUE}{self._plain.text(value)}{PLAIN}"
 
 
 _NOT_BLUE: Final = (

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_832,
-    "lines of Python in stages": 29_671,
-    "lines of Python in tests": 81_097,
+    "lines of Python in fx": 41_837,
+    "lines of Python in stages": 25_172,
+    "lines of Python in tests": 81_105,
     "lines of Python in docs": 12_649,
-    "words of the site": 75_867,
+    "words of the site": 75_200,
     "files in fx": 214,
 }
 

@@ -45,7 +45,7 @@ from ._symbolic_trace import symbolic_trace
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 
-__version__ = "1.0.0.dev0"
+__version__ = "1.0.0"
 tested_torch = TESTED_TORCH
 """The oldest and the newest torch that fx was tested with: `("2.9", "2.15")`.
 

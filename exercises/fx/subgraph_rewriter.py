@@ -182,7 +182,25 @@ def replace_pattern_with_filters(
 
     torch.fx: subgraph_rewriter.py, replace_pattern_with_filters
     """
-    raise NotImplementedError("stage 07: replace_pattern_with_filters")
+    matcher = matcher_for(pattern, ignore_literals, options)
+    found = matcher.match(gm.graph, node_name_match)
+    filters = list(match_filters or ())
+    matches = [
+        match
+        for match in found
+        if all(wanted(match, gm.graph, matcher.pattern) for wanted in filters)
+    ]
+    make = template_maker(gm, matcher, replacement, replacement_callback)
+    rewrites = plan_rewrites(gm, matcher, matches, make)
+    commit(gm, rewrites, options)
+    if isinstance(replacement, nn.Module):
+        gm.delete_all_unused_submodules()
+    return [
+        ReplacedPatterns(
+            rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made
+        )
+        for rewrite in rewrites
+    ]
 
 
 # -- pattern and replacement -------------------------------------------------

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_703,
-    "lines of Python in stages": 29_670,
-    "lines of Python in tests": 81_037,
+    "lines of Python in fx": 41_708,
+    "lines of Python in stages": 25_171,
+    "lines of Python in tests": 81_045,
     "lines of Python in docs": 12_649,
-    "words of the site": 75_781,
+    "words of the site": 75_111,
     "files in fx": 214,
 }
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.fx
 
+import fx
 from fx.recording import operators
 
 # -- the table of operators --------------------------------------------------
@@ -41,3 +42,10 @@ def test_no_method_of_a_callable_is_run_to_find_its_syntax() -> None:
             raise AssertionError("hashed")
 
     assert operators.syntax_of(Sly()) is None
+
+
+def test_a_node_in_the_place_of_a_proxy_is_named() -> None:
+    node = fx.Graph().placeholder("x")
+    with pytest.raises(NotImplementedError, match=r"argument of .*\n.*") as e:
+        fx.Proxy(node)(node)
+    assert "That is a node: pass a proxy of it, Proxy(x)." in str(e.value)

@@ -102,7 +102,18 @@ class Exact:
         If two calls of an OpOverload were written with different arguments,
         its schema fills in the defaults of both.
         """
-        raise NotImplementedError("stage 07: Exact.pair")
+        if node.op != pattern.op:
+            return None
+        if node.target != pattern.target and node.op not in BY_OPCODE:
+            return None
+        if node.op == "get_attr" and not self.same_value(pattern, node):
+            return None
+        pair = side_by_side(pattern, node)
+        if pair is not None and len(pair[0]) == len(pair[1]):
+            return pair
+        if isinstance(pattern.target, OpOverload):
+            return by_schema(pattern), by_schema(node)
+        return None
 
     def commutes(self, pattern: Node) -> bool:
         """Whether the first two operands may be exchanged: never, here."""

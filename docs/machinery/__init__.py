@@ -67,6 +67,9 @@ wants to say more (an example, a drawing); it ends with the block
     /// file | fx.show.page
     ///
 
+The page of a pass stands in the tab Library, and begins with a program of
+docs/examples/passes.py: see PROGRAMS in docs/machinery/pages.py.
+
 ## The page of a stage: docs/stages/NN.md
 
     # Stage 01: linked-list graph

@@ -17,8 +17,8 @@ CEILINGS: Final = {
     "lines of Python in fx": 41_832,
     "lines of Python in stages": 29_671,
     "lines of Python in tests": 81_097,
-    "lines of Python in docs": 12_649,
-    "words of the site": 75_867,
+    "lines of Python in docs": 12_929,
+    "words of the site": 75_545,
     "files in fx": 214,
 }
 

@@ -111,6 +111,7 @@ tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// ledger`: all claims, first those that are no longer so.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
+The code of a row is in docs/examples/differences.py.
 
 `/// write | node.Node._connect`, at the end of a section: what only one who
 writes that function must know, folded, and no part of the core's words.

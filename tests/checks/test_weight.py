@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 41_832,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 81_097,
-    "lines of Python in docs": 12_929,
-    "words of the site": 75_545,
+    "lines of Python in tests": 81_100,
+    "lines of Python in docs": 13_199,
+    "words of the site": 75_501,
     "files in fx": 214,
 }
 

@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 29_671,
     "lines of Python in tests": 81_100,
     "lines of Python in docs": 13_199,
-    "words of the site": 75_501,
+    "words of the site": 75_436,
     "files in fx": 214,
 }
 

@@ -187,7 +187,7 @@ NAMES: Final[dict[str, AnyValue]] = {
 def same_objects(
     names: Sequence[str], values: Sequence[AnyValue]
 ) -> Iterator[Guard]:
-    """The guard of which inputs are the same object, if there are several."""
+    """A guard for which inputs are the same object, if there are several."""
     if len(names) > 1:
         ids = tuple(map([*values].index, values))
         yield Guard(f"identities({', '.join(names)})", ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 
 import torch
@@ -328,3 +329,98 @@ def patterns_of_an_export() -> None:
             normalize=normalize,
         )
         print(len(found))
+
+
+class WithRelu(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.layer(x))
+
+
+class WithGelu(WithRelu):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.gelu(self.layer(x))
+
+
+def keep_the_weights() -> None:
+    model = nn.Sequential(WithRelu(), WithRelu())
+    gm = fx.symbolic_trace(model)
+    fx.replace_pattern(gm, WithRelu(), WithGelu(), modules_by_class=True)
+    print(gm.code.strip())
+    path = "0.layer.weight"
+    print("kept:", gm.get_parameter(path) is model.get_parameter(path))
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+        self.head = nn.Linear(4, 10, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.head(torch.relu(self.embed(x)))
+        return x
+
+
+def tied_weights() -> None:
+    gm = fx.symbolic_trace(Tied())
+    parts = split_module(gm, gm, lambda node: int(node.name == "head"))
+    first, last = parts.children()
+    weight = first.get_parameter("embed.weight")
+    print("still tied:", last.get_parameter("head.weight") is weight)
+    last = copy.deepcopy(last)  # before it goes to its device
+    print("still tied:", last.get_parameter("head.weight") is weight)
+
+
+@fx.wrap
+def limit(x: Tensor, top: float) -> Tensor:
+    return x.clamp(max=top) if bool((x > top).any()) else x
+
+
+class Limited(nn.Module):
+    top = 2.0
+
+    def limited(self, x: Tensor) -> Tensor:
+        return limit(x, self.top)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.limited(x) + 1
+
+
+def method_as_a_leaf() -> None:
+    gm = fx.symbolic_trace(Limited())
+    print(gm.code.strip())
+    print(gm(torch.tensor([1.0, 5.0])))
+
+
+@fx.wrap
+@fx.has_side_effect
+def show(x: Tensor) -> None:
+    print("mean:", float(x.mean()))
+
+
+def print_at_each_call() -> None:
+    def forward(x: Tensor) -> Tensor:
+        y = x * 2
+        print("traced:", y)
+        show(y)
+        return y + 1
+
+    gm = fx.symbolic_trace(forward)
+    gm.graph.eliminate_dead_code()
+    gm.recompile()
+    gm(torch.ones(2))
+    gm(torch.zeros(2))
+
+
+def script_and_export() -> None:
+    gm, x = fx.symbolic_trace(Net().eval()), torch.ones(1, 3, 8, 8)
+    scripted = torch.jit.script(gm)
+    exported = torch.export.export(gm, (x,)).module()
+    compiled = torch.compile(gm, backend="eager")
+    for result in (scripted, exported, compiled):
+        print(torch.equal(result(x), gm(x)))

@@ -67,6 +67,9 @@ wants to say more (an example, a drawing); it ends with the block
     /// file | fx.show.page
     ///
 
+The page of a pass stands in the tab Library, and begins with a program of
+docs/examples/passes.py: see PROGRAMS in docs/machinery/pages.py.
+
 ## The page of a stage: docs/stages/NN.md
 
     # Stage 01: linked-list graph
@@ -108,6 +111,7 @@ tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// ledger`: all claims, first those that are no longer so.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
+The code of a row is in docs/examples/differences.py.
 
 `/// write | node.Node._connect`, at the end of a section: what only one who
 writes that function must know, folded, and no part of the core's words.
@@ -125,7 +129,8 @@ take names from other files of the course, which are shown with it
 (docs/machinery/standalone.py).
 
 `/// predict | docs.examples.predict_01.erased`: a question (the prose), and a
-program as above; the answer, folded, is what it prints.
+program as above; the answer, folded, is what it prints. The reader's own
+answer is compared with it (docs/js/predict.js).
     answer: TEXT   what it prints; if it prints anything else, the build fails
     why: TEXT      said below the answer, when unfolded
 Ask what a reader would get wrong.

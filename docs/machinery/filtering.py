@@ -2,6 +2,7 @@
 
 They need no script: a rule hides what does not have the checked value in its
 `data-…` attribute, and with it the heading of a group of which none has it.
+A link to something that would be hidden shows all.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ class Filter:
         name: the items have `data-NAME`, a list of values.
         label: what stands before the choices.
         values: value -> what it is called.
+        first: the value that is chosen when the page opens; "" for all.
     """
 
     name: str
     label: str
     values: Mapping[str, str]
+    first: str = ""
 
 
 def draw_filters(scene: Scene, filters: Sequence[Filter], what: str) -> None:
@@ -38,13 +41,13 @@ def draw_filters(scene: Scene, filters: Sequence[Filter], what: str) -> None:
     """
     rules, fields = [], []
     for one in filters:
-        choices = [_choice(one.name, "", f"all {what}", checked=True)]
+        choices = [_choice(one, "", f"all {what}")]
         for value, words in one.values.items():
-            choices.append(_choice(one.name, value, words, checked=False))
+            choices.append(_choice(one, value, words))
+            other = f'[data-{one.name}]:not([data-{one.name}~="{value}"])'
             rules.append(
-                f".md-content:has(#show-{one.name}-{value}:checked) "
-                f'[data-{one.name}]:not([data-{one.name}~="{value}"])'
-                "{display:none}"
+                f".md-content:has(#show-{one.name}-{value}:checked)"
+                f":not(:has({other}:target)) {other}{{display:none}}"
             )
         fields.append(
             f"<fieldset><legend>{html(one.label)}</legend>"
@@ -74,10 +77,11 @@ def of_group(
         heading.set(f"data-{name}", " ".join(dict.fromkeys(values.split())))
 
 
-def _choice(name: str, value: str, words: str, *, checked: bool) -> str:
+def _choice(one: Filter, value: str, words: str) -> str:
     """One radio button with its label."""
+    checked = " checked" * (value == one.first)
     return (
-        f'<label><input type="radio" name="{name}" '
-        f'id="show-{name}-{value or "all"}"{" checked" * checked}> '
+        f'<label><input type="radio" name="{one.name}" '
+        f'id="show-{one.name}-{value or "all"}"{checked}> '
         f"{html(words)}</label>"
     )

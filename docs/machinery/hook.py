@@ -12,13 +12,18 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs.machinery import making, playing, terms
-from docs.machinery.pages import DOCS, made, pages
-from docs.machinery.source import FILES
+from docs.machinery.pages import DOCS, PROGRAMS, made, pages
+from docs.machinery.source import FILES, page_of
 from docs.machinery.words import core_pages, file_of
 from stages.manifest import stages
 
 FILE_BOOST = 0.3
 """What a word on the page of a file counts in a search; 1 is the usual."""
+
+PASSES = "Passes"
+"""The list, in another tab, of the files that begin with a program."""
+
+PASS_PAGES = [page_of(f"fx/{name}") for name in PROGRAMS]
 
 SECTION = "Source"
 """The tab of all files of fx; a list of that name in mkdocs.yml."""
@@ -26,7 +31,7 @@ SECTION = "Source"
 MORE = "More files of this stage"
 
 PARTS = {
-    "Passes": ("passes", "experimental", "pipeline"),
+    PASSES: ("passes", "experimental", "pipeline"),
     "Beyond torch.fx": ("extra", "show", "as_torch"),
 }
 """Parts of that tab behind the stages; what is in none is Internals."""
@@ -40,12 +45,20 @@ def on_config(config: MkDocsConfig) -> None:
         for entry in config.nav or []:
             if isinstance(entry, dict) and SECTION in entry:
                 entry[SECTION] = source_tab()
+            elif isinstance(entry, dict):
+                for part in next(iter(entry.values())):
+                    if isinstance(part, dict) and PASSES in part:
+                        part[PASSES] = [*PASS_PAGES]
 
 
 def source_tab() -> Nav:
     """The pages of all files: by stage, the core first, then by folder."""
     known = set(pages(DOCS))
-    found = [page for page in sorted(known) if page.startswith(FILES)]
+    found = [
+        page
+        for page in sorted(known.difference(PASS_PAGES))
+        if page.startswith(FILES)
+    ]
     tab: Nav = []
     for number, stage in stages().items():
         core = core_pages(number)[1:]

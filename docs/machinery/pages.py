@@ -7,6 +7,7 @@ docs/ has a page for it.  So a change to such a file touches no page.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,35 @@ from stages.manifest import stages
 
 DOCS = ROOT / "docs"
 
+PROGRAMS = {
+    "experimental/const_fold.py": ("split_const_subgraphs", "fold_constants"),
+    "experimental/merge_matmul.py": ("merge_matmul", "merge_products"),
+    "experimental/normalize.py": ("NormalizeArgs", "normal_arguments"),
+    "experimental/optimization.py": ("remove_dropout", "without_dropout"),
+    "passes/conv_bn_fusion.py": ("fold_conv_bn", "fold_batch_norms"),
+    "passes/dialect/common/cse_pass.py": ("CSEPass", "equal_calls"),
+    "passes/infra/partitioner.py": (
+        *("CapabilityBasedPartitioner", "pieces_of_a_back_end"),
+    ),
+    "passes/split_module.py": ("split_module", "cut_by_function"),
+}
+"""Files with a pass -> its name, and a program of docs/examples/passes.py.
+
+The page of such a file begins with them, and ends with its source.
+"""
+
 TAGS = {
+    "passes/dialect/common/cse_pass.py": (
+        *("common subexpression elimination", "cse"),
+    ),
     "experimental/const_fold.py": ("constant folding",),
+    "experimental/merge_matmul.py": ("merge matrix products",),
+    "experimental/normalize.py": ("normalize arguments",),
+    "experimental/optimization.py": ("remove dropout",),
     "passes/conv_bn_fusion.py": (
         *("fold batch norm", "fuse conv bn", "batchnorm", "fold_conv_bn"),
     ),
+    "passes/infra/partitioner.py": ("partitioner", "back end"),
     "passes/pipeline.py": (
         *("split over machines", "pipeline parallel", "distributed"),
         "several gpus",
@@ -109,4 +134,25 @@ def _page(name: str) -> str:
     title = first_line(name)[1].replace("_", r"\_")
     words = "".join(f"  - {one}\n" for one in TAGS.get(path, ()))
     tags = f"---\ntags:\n{words}---\n\n" if words else ""
-    return f"{tags}# {title}\n\n/// file | {dotted}\n///\n"
+    use = _use(name) if path in PROGRAMS else ""
+    return f"{tags}# {title}\n\n{use}/// file | {dotted}\n///\n"
+
+
+def _use(name: str) -> str:
+    """A pass: what it does, a program, and the heading of its source."""
+    one, program = PROGRAMS[name.removeprefix("fx/")]
+    (said,) = (
+        ast.get_docstring(node) or ""
+        for node in ast.parse((ROOT / name).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == one
+    )
+    said = said.partition("\n\n")[0]
+    up = "../" * page_of(name).count("/")
+    module = name.removesuffix(".py").replace("/", ".")
+    link = f"{up}api/passes.md#{module}.{one}"
+    return (
+        f"`{one}`: {said}\n\n"
+        f"/// run | docs.examples.passes.{program}\n\n"
+        f"Its arguments, and what it raises, are in [the API]({link}).\n"
+        "///\n\n## Source\n\n"
+    )

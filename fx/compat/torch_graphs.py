@@ -97,9 +97,9 @@ def read_from_torch(source: AnyValue) -> AnyValue:
     Those that torch.export has made cannot be had in another way.  They are
     converted unasked, because nobody keeps the nodes of a pattern.
 
-    A bare graph keeps its `owning_module`, which has what its nodes fetch. The
-    checks of the inputs that torch.export puts in front are left out: they are
-    no part of what is looked for.
+    A graph without a module keeps its `owning_module`, from which its nodes
+    fetch attributes. The checks of the inputs that torch.export puts in front
+    are left out: they are no part of what is looked for.
 
     Args:
         source: a graph or module of torch.fx; it stays as it is.

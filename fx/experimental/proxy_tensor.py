@@ -86,8 +86,8 @@ def make_fx(
     get_attr. Its path is the one it has in `f`, if `f` is a module, else
     `_param_constant0`, `_tensor_constant0` and so on. The module shares the
     tensors that the graph fetches with `f`.
-    A function marked with `fx.wrap` is no exception: its operators are in the
-    graph, and not a call of it; who marked it is warned.
+    This includes functions marked with `fx.wrap`: the graph has their
+    operators instead of a call, and a warning says so.
 
     Args:
         f: a function or module of tensors and other values, which may be

@@ -1,4 +1,4 @@
-"""Extra: notes on values after a rewrite, found anew (`recompute_meta=True`).
+"""Extra: notes on values, computed again after a rewrite.
 
 The calls behind a new node run, on fake tensors of the graph's own mode.
 """
@@ -31,7 +31,7 @@ from ..use_def.values import AnyValue, Argument
 def recompute(
     before: Snapshot, gm: GraphModule, changed: Mapping[Node, AnyValue]
 ) -> None:
-    """Note what values are like, in the kinds of notes that the graph had.
+    """Note the same properties of values as the graph had notes on.
 
     `changed` are the nodes whose notes were dropped, and their `meta` before.
     Warns if a value cannot be computed.

@@ -10,7 +10,7 @@ order and with other names.  A cache that knows graphs by their text needs one
 form for all of them.  Of the nodes that could come next, the one with the
 smallest key does; what a key says is up to the caller.
 
-`torch.compile` and `torch.export` use that of torch.fx for their graphs.
+`torch.compile` and `torch.export` use torch.fx's version for their graphs.
 """
 
 from __future__ import annotations

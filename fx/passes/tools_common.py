@@ -52,7 +52,7 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 def get_acc_ops_name(k: str | type) -> str:
     """The dotted name of a class; a string is a name already.
 
-    What a module `acc_ops` has is "acc_ops." and its name, wherever that is.
+    A function of any module `acc_ops` is "acc_ops." and its name.
 
     torch.fx: passes/tools_common.py, get_acc_ops_name
     """

@@ -51,8 +51,8 @@ class Copies:
     A replacement may be used for two modules, which should not share weights by
     accident, so objects are copied; what they share among each other stays
     shared.  A callback may give another constant of the same name for each
-    match, so an object is known by its path and by itself.  Nothing is put into
-    a user's `Sequential`, which would call it.
+    match, so an object is identified by its path and by itself. Nothing is put
+    into a user's `Sequential`, which would call it.
 
     Attributes:
         origins: path in the module -> the object that was copied.

@@ -12,8 +12,8 @@ is needed here:
 
 A marked argument `Tensor(a)` may share memory with what else is marked `a`, and
 `Tensor(a!)` is written.  So operators that a user registers with
-`torch.library` are known like torch's own.  Only which operators answer about
-strides cannot be found in a schema: `reads_layout` is the one list of names.
+`torch.library` are known like torch's own. A schema does not say which
+operators answer about strides: `reads_layout` is the one list of names.
 """
 
 from __future__ import annotations

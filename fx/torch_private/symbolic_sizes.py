@@ -407,7 +407,7 @@ def arithmetic() -> Iterator[tuple[type, str, Callable[..., AnyValue]]]:
     """What computes sizes, or asks: holders, names, makers of replacements.
 
     Torch calls methods of SymNode, and a program those of numbers. Some of
-    these are missing, or give what Python does not.
+    these are missing, or differ from Python's.
     """
     for name in _FORMS.keys() & vars(SymNode).keys():
         yield SymNode, name, partial(_computing, name)

@@ -72,9 +72,9 @@ def is_leaf_function(function: AnyValue) -> bool:
 def wrap_for(function: AnyValue) -> Callable[..., AnyValue]:
     """What marks a leaf function again: torch.fx.wrap if that marked it.
 
-    Where both did, it is `fx.wrap`. So it is for a function of math: both
-    libraries take those for leaves, and the code that torch.fx generates marks
-    them, so the answer would depend on what it has traced before.
+    Where both did, it is `fx.wrap`. The same holds for a function of math:
+    both libraries take those for leaves, and the code that torch.fx generates
+    marks them, so the answer would depend on what it has traced before.
 
     Cost: O(functions that are marked).
     """

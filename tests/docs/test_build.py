@@ -179,6 +179,8 @@ def test_the_differences_that_one_meets_stand_first(
     assert {met for table in tables for met in table} == {0, 1, 2}
     cells = re.findall("<td[^>]*>", text)
     assert all("data-label=" in cell for cell in cells)
+    assert text.count('data-label="code"') == 30
+    printed("docs.examples.differences.main")
 
 
 def test_search_knows_every_public_name(site: Path) -> None:

@@ -120,8 +120,8 @@ EXAMPLES = [
 def used() -> set[str]:
     """The examples that a page names, and those that are shown otherwise."""
     found = [block for page in PAGES for block in blocks(page)]
-    stems = [API.stem, *(one.argument for one in found if one.name == "graph")]
-    stems += ["play_more"] * any("choice" in one.options for one in found)
+    stems = [one.argument for one in found if one.name == "graph"]
+    stems += [API.stem, "passes", "differences", "play_more"]
     named = {block.argument for block in found}
     return {*named, *(f"docs.examples.{stem}" for stem in stems)}
 

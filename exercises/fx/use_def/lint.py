@@ -59,7 +59,7 @@ def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 
 def code_problems(graph: OrderedGraph[Node]) -> Iterable[Problem]:
-    """What the code generator of a graph finds wrong, if it has `problems`."""
+    """The problems that a graph's code generator finds, if it has any."""
     codegen: AnyValue = vars(graph).get("_codegen")
     return codegen.problems(graph) if hasattr(codegen, "problems") else ()
 

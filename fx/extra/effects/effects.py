@@ -410,8 +410,8 @@ def places_in(held: AnyValue) -> set[int]:
 def place_of(tensor: torch.Tensor) -> int:
     """What tensors in one memory have in common: the address of its storage.
 
-    A storage without an address, as on the meta device, where fake tensors
-    have theirs, counts by its identity; so does a tensor without a storage.
+    A storage on the meta device, as fake tensors have it, has no address and
+    is compared by identity; so is a tensor without a storage.
     """
     memory: object = tensor
     with suppress(RuntimeError, ValueError):  # sparse, jagged, lazy, …
@@ -484,7 +484,7 @@ _log: Final = logging.getLogger("fx.effects")
 
 @contextmanager
 def by_rule(rule: Rule) -> Iterator[None]:
-    """A block in which dead code elimination goes by a rule.
+    """A block in which dead code elimination follows a rule.
 
     For a whole program, call `RULE.set("torch")` when it begins.
 

@@ -6,8 +6,8 @@
 
 A symbolic trace does not know values.  But nearly everything that Python asks
 of a tensor (sizes, dtype, device) is known from one example, and nothing has
-to be computed for that.  So the program runs on tensors without data, and what
-it asked has to be the same whenever the graph is called.
+to be computed for that. So the program runs on tensors without data, and each
+condition that it tested has to hold whenever the graph is called.
 
 The trace is the `Recorder`, a `Tracer`, so that it shares the replacements of
 `nn.Module.__call__` with symbolic traces of other threads. What the program

@@ -295,7 +295,7 @@ class Writes:
         self._known.append((real, fake, version_of(fake), line))
 
     def follow(self, call: Call, data: AnyValue) -> None:
-        """Note the `data` of a tensor, which counts its writes for itself.
+        """Note the `data` of a tensor, which has a write counter of its own.
 
         Args:
             call: any call of torch.

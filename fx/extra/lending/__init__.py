@@ -1,4 +1,4 @@
-"""Extra: modules and names that torch.fx has and fx has not.
+"""Extra: modules and names that torch.fx has and fx lacks.
 
 fx does not write again what no stage is about and what torch.fx does well. For
 such a module, `import fx.passes.splitter_base` loads torch's own file from the

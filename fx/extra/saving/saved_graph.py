@@ -346,7 +346,7 @@ class _Reader:
         """Read one line after the header.
 
         Raises:
-            Exception: it is wrong. The reader is then of no use.
+            Exception: it is wrong. Do not use the reader after that.
         """
         meta: dict[str, AnyValue] = {}
         if "node" in record:

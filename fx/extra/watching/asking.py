@@ -8,8 +8,8 @@ the program never takes.  `x in {1, 2}` asks for a hash, which depends on the
 value.
 
 `type(x)`, `x is y` and `match x:` cannot be replaced, since they are a class,
-an operator and a statement.  Nor can `torch.is_tensor`: who imports it while a
-trace runs, as torch.compile does, would keep the replacement.
+an operator and a statement. Nor can `torch.is_tensor`: code that imports it
+while a trace runs, as torch.compile does, would keep the replacement.
 """
 
 from __future__ import annotations

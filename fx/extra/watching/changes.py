@@ -133,7 +133,7 @@ def inside(
     Args:
         path: of the value.
         value: may be a container or an object itself.
-        known: ids of what is left out, to which those of what is yielded come.
+        known: ids of objects to leave out; those of yielded objects are added.
 
     Yields:
         The path of each, with a dot if it is an object's, and it.

@@ -1,7 +1,7 @@
 """Extra: what a trace fixes of the modules it goes into.
 
 A module that is traced into is gone from the graph: its calls are there, in the
-form that they had while tracing.  Two things that people rely on are fixed so.
+form that they had while tracing. This fixes two things that people rely on.
 
     F.dropout(x, 0.5, training=self.training)
 

@@ -1,8 +1,8 @@
 """Passes: a matcher whose pattern gives names to its nodes.
 
 A match maps nodes of the pattern to nodes of the graph.  To look one up, you
-need the node of the pattern first.  Here the pattern names the nodes that one
-wants, in a dict that it returns as its last value:
+need the node of the pattern first. Here the pattern names the nodes that you
+want, in a dict that it returns as its last value:
 
     def pattern(x, w):
         conv = F.conv2d(x, w)

@@ -67,6 +67,7 @@ def test_claims_are_filtered_by_verdict_and_document(browser: Browser) -> None:
 def test_differences_are_cards_without_a_lost_column(browser: Browser) -> None:
     browser.look(400)
     browser.open("differences/")
+    browser.one("label:has(#show-met-all)").click()
     cells = "td[data-label='torch.fx'], td[data-label='fx']"
     narrow = browser.run(
         "return [...document.querySelectorAll(arguments[0])].filter(one => "

@@ -33,7 +33,7 @@ help: ##* Print this list.
 	@echo "for those who work on fx:"
 	@sed -n 's/^\([a-z-]*\):.*##\* \(.*\)/  \1\t\2/p' Makefile | expand -t 15
 
-tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
+tour: $(STAMP) ## Trace, run and rewrite a network, write a page about it.
 	@$(BIN)/python -m stages.tour
 
 # Two processes have two cores: more threads of torch would wait for each other.
@@ -148,7 +148,7 @@ $(STAMP):
 	    "fx needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (torch is large: a minute or two)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check $(WHICH) \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(WHICH) \
 	    -e '.[dev]'
 	@$(BIN)/python -m stages.workspace
 	@rm -f $(VENV)/.installed-*

@@ -1,4 +1,4 @@
-"""The part of `make tour` that rewrites, reinplaces and cuts programs."""
+"""The part of `make tour` that reinplaces and cuts programs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,10 @@ from rich.text import Text
 from torch import nn
 from torch.nn import functional as F
 
-import fx
 from fx.experimental.proxy_tensor import make_fx
-from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.reinplace import reinplace, reinplace_report
-from tests.zoo import Network
 
 Parameters = dict[str, torch.Tensor]
-
-
-def show_folding(console: Console, network: Network) -> bool:
-    """Fold Conv+BatchNorm in a network; returns if its results stay close."""
-    console.rule(
-        f"[bold]Rewritten by a pass[/] · Conv+BatchNorm, {network.name}"
-    )
-    model = network.build().eval()
-    inputs = network.inputs()
-    gm = fx.symbolic_trace(model)
-    before = len(gm.graph.nodes)
-    folded = fold_conv_bn(gm)
-    with torch.no_grad():
-        difference = float((gm(*inputs) - model(*inputs)).abs().max())
-    after = len(gm.graph.nodes)
-    console.print(f"folded {folded} BatchNorms: {before} nodes became {after}")
-    console.print(f"largest difference from eager: {difference:.1e}\n")
-    return difference < 1e-3
 
 
 def training_step(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 import fx
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.show.document import Page
+from fx.show.page import traced
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int) -> nn.Conv2d:
@@ -65,7 +66,7 @@ class ResNet18(nn.Module):
 
 def page() -> Page:
     """The page: on the left the model, on the right what the pass made."""
-    before = fx.symbolic_trace(ResNet18().eval())
+    before = traced(ResNet18().eval())  # with the lines of its program
     after = copy.deepcopy(before)
     count = fold_conv_bn(after)
     x = torch.randn(1, 3, 224, 224)

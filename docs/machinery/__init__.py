@@ -145,10 +145,12 @@ the shot that it opens on.
 `/// choose | docs.examples.choose_02`: a figure that one asks.  The file has
 `choices() -> Choices` (docs/machinery/film.py): a question and a film for each
 answer, all worked out by fx while the page is built.  The prose is its
-caption. It needs no script: the answers are radio buttons.
+caption. It needs no script: the answers are radio buttons.  `/// still` with
+`of: LABEL` shows the rows of one answer, beside the text where there is room,
+or below it: `wide: true`.
 
 `/// picture | ring`: a drawing; the prose becomes its caption, and says the
-same to one who cannot see it.  There are home, ring and use_def; another one
+same to one who cannot see it; `beside: true` puts it beside the text.  One
 is a file of docs/machinery/pictures with `draw() -> Canvas`
 (docs/machinery/svg.py: boxes, words, arrows on a width of 360; tones, no
 colours).

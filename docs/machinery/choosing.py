@@ -1,4 +1,4 @@
-"""Draws a question with all its answers: `/// choose`.
+"""Draws a question with all its answers: `/// choose`, or one: `/// still`.
 
 The answers are radio buttons, and a rule of CSS shows what belongs to the one
 that is checked; so it needs no script.  All outcomes stand in the page.
@@ -12,7 +12,7 @@ import xml.etree.ElementTree as etree
 from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, element, html
-from docs.machinery.stepper import Data, draw_shot
+from docs.machinery.stepper import Data, draw_panel, draw_shot
 
 
 def _choose(scene: Scene) -> etree.Element:
@@ -64,4 +64,22 @@ def _answers(asked: Data) -> str:
     )
 
 
-BLOCKS = {"choose": Block(Kind(True, {}, "prose"), _choose)}
+def _still(scene: Scene) -> etree.Element:
+    """What comes of one answer, in the margin."""
+    asked: Data = json.loads(running.film(scene.directive.argument, "choices"))
+    shots = dict(zip(asked["labels"], asked["shots"], strict=True))
+    label = scene.directive.option("of")
+    if label not in shots:
+        raise scene.error(f"there is no {label!r}: {', '.join(shots)}")
+    wide = scene.directive.flag("wide")
+    css = "fx-film" if wide else "fx-figure fx-beside"
+    box = element(scene.parent, "div", css=css)
+    shot = shots[label]
+    scene.raw(box, draw_panel(shot["say"], shot))
+    return box
+
+
+BLOCKS = {
+    "choose": Block(Kind(True, {}, "prose"), _choose),
+    "still": Block(Kind(True, {"of": True, "wide": False}, "none"), _still),
+}

@@ -39,9 +39,10 @@ def picture(name: str) -> Canvas:
 def _picture(scene: Scene) -> etree.Element:
     """A drawing, and the prose as its caption."""
     drawn = picture(scene.directive.argument)
-    box = element(scene.parent, "div", css="fx-figure")
+    beside = scene.directive.flag("beside")
+    box = element(scene.parent, "div", css="fx-figure" + " fx-beside" * beside)
     scene.raw(box, drawn.svg())
     return element(box, "div", css="fx-caption")
 
 
-BLOCKS = {"picture": Block(Kind(True, {}, "prose"), _picture)}
+BLOCKS = {"picture": Block(Kind(True, {"beside": False}, "prose"), _picture)}

@@ -26,6 +26,7 @@ def make(folder: Path = MADE) -> None:
     """
     for name in SHOWN:
         html = running.film(f"docs.examples.{name}", "page")
+        html = html.replace(f"{ROOT}/", "")
         write(folder / "show" / f"{name}.html", html.encode())
 
 

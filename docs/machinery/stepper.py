@@ -19,6 +19,9 @@ from docs.machinery.source import find
 Data: TypeAlias = dict[str, Any]
 """A film or a part of it, as docs.machinery.film wrote it."""
 
+PAIRS = ("1", "2", "3", "4")
+"""Notes of rows that belong together; each has its colour."""
+
 ROW = 28
 """The height of a row, in the unit of the arcs; 1.4rem on the page."""
 
@@ -54,7 +57,7 @@ def _trace(scene: Scene) -> etree.Element:
 def draw_shot(film: Data, shot: Data) -> str:
     """One state: the sentence, and up to three panels."""
     panels = [_source(film["source"], shot["spot"])] if film["source"] else []
-    panels.append(_panel(film["rows"], _rows(shot), "fx-nodes"))
+    panels.append(draw_panel(film["rows"], shot))
     if any(each["code"] for each in film["shots"]):
         lines = "".join(_code_line(line) for line in shot["code"])
         listing = f'<div class="fx-text">{lines}</div>'
@@ -64,6 +67,11 @@ def draw_shot(film: Data, shot: Data) -> str:
         f'<p class="fx-say">{say}</p>'
         f'<div class="fx-panels">{"".join(panels)}</div>'
     )
+
+
+def draw_panel(title: str, shot: Data) -> str:
+    """The nodes and arcs of one state."""
+    return _panel(title, _rows(shot), "fx-nodes")
 
 
 def _panel(title: str, body: str, css: str) -> str:
@@ -126,7 +134,8 @@ def _row(row: Data) -> str:
     mark = row["mark"]
     css = f' class="fx-{mark}"' if mark else ""
     sign = f"<b>{SIGNS[mark]}<span> {WORDS[mark]}</span></b>" if mark else ""
-    note = f"<em>{html(row['note'])}</em>" if row["note"] else ""
+    pair = f' class="fx-pair-{row["note"]}"' if row["note"] in PAIRS else ""
+    note = f"<em{pair}>{html(row['note'])}</em>" if row["note"] else ""
     return (
         f"<li{css}>{sign or '<b></b>'}<strong>{html(row['name'])}</strong> "
         f"<code>{html(row['text'])}</code>{note}</li>"

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 WIDTH: Final = 360
 
-Tone: TypeAlias = Literal["plain", "strong", "new", "gone", "quiet"]
+Tone: TypeAlias = Literal["plain", "strong", "new", "gone", "quiet", "spark"]
 """What a piece means; the style sheet gives it a colour."""
 
 

@@ -50,6 +50,8 @@ class List {
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.soon()).observe(box);
+    const longest = Math.max(...graph.sides.flatMap((side) => side.nodes.map((node) => node.type?.length ?? 0)));
+    document.body.style.setProperty("--value", `${Math.max(5, Math.min(longest, 24))}ch`);
     this.most = graph.sides.map((side) => Math.max(...side.nodes.map((node) => node.ms ?? 0)));
   }
 
@@ -122,14 +124,30 @@ class List {
   nodeCell(item, s) {
     const cell = element("span", `cell side-${s}`);
     const node = this.graph.nodeOf(item.row, s);
-    if (!node) return cell;
+    if (!node) {
+      // Two graphs have one column of values: of what was removed, the old one.
+      if (s) cell.append(element("span", "type", this.graph.nodeOf(item.row, 0).type));
+      return cell;
+    }
     cell.dataset.op = node.op;
     const name = element("span", "name");
     name.style.paddingLeft = `${item.depth * 14 + 14}px`;
-    name.append(element("b", "", node.name));
-    const value = this.valueCells(node, s);
-    cell.append(name, element("span", "call", node.call), ...value);
+    const around = (item.outer.name ?? "").split("@")[0].replaceAll(".", "_");
+    name.append(this.nameIn(`${around}_`, node.name));
+    name.title = node.name;
+    const call = element("span", "call", node.call);
+    call.title = node.call;
+    cell.append(name, call, ...this.valueCells(node, s));
     return cell;
+  }
+
+  // Below its module a name stands without the module's.
+  nameIn(prefix, name) {
+    const made = element("b");
+    const cut = name.startsWith(prefix) && name.length > prefix.length ? prefix.length : 0;
+    if (cut) made.append(element("span", "prefix", name.slice(0, cut)));
+    made.append(name.slice(cut));
+    return made;
   }
 
   moduleCells(module) {
@@ -138,10 +156,11 @@ class List {
       const cell = element("span", `cell module side-${s}`);
       const name = element("span", "name");
       name.style.paddingLeft = `${module.depth * 14}px`;
-      name.append(element("span", "fold", module.open ? "▾" : "▸"), element("b", "", module.name));
+      name.append(element("span", "fold", module.open ? "▾" : "▸"), this.nameIn(`${module.outer.name}.`, module.name));
       const call = element("span", "call");
       const newest = s === this.graph.sides.length - 1;
       call.append(element("i", "", module.kind || "module"), newest ? ` ${countsText(totals)}` : "");
+      call.title = call.textContent;
       cell.append(name, call, ...this.valueCells(newest && !module.open ? totals : {}, s));
       return cell;
     });

@@ -4,7 +4,6 @@ const graph = new Graph(JSON.parse(document.getElementById("data").textContent))
 const byId = (id) => document.getElementById(id);
 const list = new List(byId("tree"), graph, describe);
 const NAMES = graph.sides[1] ? ["before", "after"] : [""];
-const LINE = 18; // the height of a line of code, in pixels: as in page.css
 const CHUNK = 200; // lines that the browser lays out together
 const MANY = 50; // inputs or users that are listed
 
@@ -109,30 +108,42 @@ function showCode(s) {
   showCode.side = s;
   const text = graph.sides[s].code.split("\n");
   const body = element("div", "lines");
-  for (let at = 0; at < text.length; at += CHUNK) {
-    const chunk = element("pre", "", text.slice(at, at + CHUNK).join("\n"));
-    chunk.style.containIntrinsicSize = `auto ${Math.min(CHUNK, text.length - at) * LINE}px`;
+  const made = text.map(codeLine);
+  for (let at = 0; at < made.length; at += CHUNK) {
+    const chunk = element("pre");
+    chunk.append(...made.slice(at, at + CHUNK));
+    chunk.style.containIntrinsicSize = `auto ${Math.min(CHUNK, made.length - at) * 18}px`;
     body.append(chunk);
   }
-  body.append(element("div", "bar"));
+  showCode.lines = made;
   body.addEventListener("click", (event) => {
-    const line = Math.floor((event.clientY - body.getBoundingClientRect().top) / LINE) + 1;
+    const line = made.indexOf(event.target.closest(".line")) + 1;
     const node = graph.sides[s].nodes.find((each) => each.line === line);
     if (node && getSelection().isCollapsed) list.show(node.row);
   });
   byId("code").replaceChildren(element("h2", "", ["Code", NAMES[s]].filter(Boolean).join(", ")), body);
 }
 
+// What a line drops after its last use is of less interest.
+function codeLine(text) {
+  const cut = /;  .* = None$/.exec(text)?.index ?? text.length;
+  const line = element("span", "line", `${text.slice(0, cut)}`);
+  if (cut < text.length) line.append(element("i", "", text.slice(cut)));
+  line.append("\n");
+  return line;
+}
+
 function markLine(row) {
   const s = graph.sideOf(row);
   showCode(s);
-  const { line } = graph.nodeOf(row, s);
-  const bar = byId("code").querySelector(".bar");
-  bar.hidden = !line;
-  bar.style.top = `${(line - 1) * LINE}px`;
   const box = byId("code");
-  const top = box.querySelector(".lines").offsetTop + (line - 1) * LINE;
-  if (line && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - LINE)) box.scrollTop = top - box.clientHeight / 2;
+  box.querySelector(".bar")?.classList.remove("bar");
+  const line = showCode.lines[graph.nodeOf(row, s).line - 1];
+  if (!line) return;
+  line.classList.add("bar");
+  const view = box.getBoundingClientRect();
+  const at = line.getBoundingClientRect();
+  if (at.top < view.top || at.bottom > view.bottom) box.scrollTop += at.top - view.top - box.clientHeight / 2;
 }
 
 // -- search, and what else is above the list -----------------------------------------
@@ -216,4 +227,7 @@ summary();
 headings();
 showCode(graph.sides.length - 1);
 list.renew();
-list.select(0);
+// Of two graphs, what was removed is of interest, or else what changed.
+const first = graph.rows.find((row) => row.mark === "-") ?? graph.rows.find((row) => row.mark);
+if (first) list.show(first);
+else list.select(0);

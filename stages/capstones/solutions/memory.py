@@ -38,7 +38,7 @@ def plan(gm: GraphModule, *inputs: torch.Tensor) -> dict[Node, int]:
         gm: a graph of ATen operators.
         *inputs: what it will be called with, or tensors like these.
     """
-    blocks = _Lives(gm).found(inputs)
+    blocks = lives(gm, *inputs)
     orders: tuple[Callable[[Block], object], ...] = (
         lambda block: (-block.size, block.first),
         lambda block: (block.first, -block.size),
@@ -50,6 +50,11 @@ def plan(gm: GraphModule, *inputs: torch.Tensor) -> dict[Node, int]:
         plans,
         key=lambda one: max((one[n] + sizes[n] for n in one), default=0),
     )
+
+
+def lives(gm: GraphModule, *inputs: torch.Tensor) -> list[Block]:
+    """The blocks that a run of a graph allocates, in order."""
+    return _Lives(gm).found(inputs)
 
 
 def _placed(blocks: Iterable[Block]) -> dict[Node, int]:

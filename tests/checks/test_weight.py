@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 41_703,
     "lines of Python in stages": 29_670,
     "lines of Python in tests": 81_037,
-    "lines of Python in docs": 12_649,
+    "lines of Python in docs": 12_655,
     "words of the site": 75_781,
     "files in fx": 214,
 }

@@ -34,6 +34,12 @@ __version__: Final = TorchVersion("2.15.0")
 DisableTorchFunctionSubclass: Final = nullcontext
 
 
+def _assert(condition: object, message: str) -> None:
+    """Raise unless a condition holds: what concrete_args records."""
+    if not condition:
+        raise AssertionError(message)
+
+
 class _Never:
     """A class of torch that has no instance here."""
 

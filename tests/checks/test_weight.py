@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 41_708,
     "lines of Python in stages": 25_063,
     "lines of Python in tests": 81_061,
-    "lines of Python in docs": 13_570,
+    "lines of Python in docs": 13_576,
     "words of the site": 74_678,
     "files in fx": 214,
 }

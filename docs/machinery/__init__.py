@@ -129,7 +129,8 @@ take names from other files of the course, which are shown with it
 (docs/machinery/standalone.py).
 
 `/// predict | docs.examples.predict_01.erased`: a question (the prose), and a
-program as above; the answer, folded, is what it prints.
+program as above; the answer, folded, is what it prints. The reader's own
+answer is compared with it (docs/js/predict.js).
     answer: TEXT   what it prints; if it prints anything else, the build fails
     why: TEXT      said below the answer, when unfolded
 Ask what a reader would get wrong.

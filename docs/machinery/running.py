@@ -207,7 +207,8 @@ def _folding(page: Markdown, program: list[str]) -> str:
         together = list(group)
         last = first + GAP.join(together).count("\n")
         names = [name for name in map(_defined, together) if name]
-        if seen and last - first > _LONG and names:
+        names = names or ["imports"]
+        if seen and last - first > _LONG:
             box = f'<input type="checkbox"> {" and ".join(names)}, as above'
             lines[first] = (
                 f'<label class="fx-again" data-search-exclude>{box}</label>'
@@ -215,12 +216,12 @@ def _folding(page: Markdown, program: list[str]) -> str:
             )
             lines[last] += "</span>"
         first = last + GAP.count("\n")
-    shown.update(program[1:])  # the imports stay
+    shown.update(program)
     copied = html(text).replace("\n", "&#10;")
     return f'<div data-copy="{copied}">' + "\n".join(lines) + "</div>"
 
 
-_LONG = 4
+_LONG = 2
 """Fewer lines than these are not folded."""
 
 
@@ -233,9 +234,11 @@ def _defined(piece: str) -> str:
 
 
 def _predict(scene: Scene) -> etree.Element:
-    """A question; the code; the answer, folded and checked against a run."""
+    """A question; the code; the answer, folded and checked against a run.
+
+    docs/js/predict.js adds a field for the reader's answer.
+    """
     directive = scene.directive
-    text = standalone(directive.argument)
     said = printed(directive.argument).strip()
     expected = directive.option("answer").strip()
     if said != expected:
@@ -246,7 +249,7 @@ def _predict(scene: Scene) -> etree.Element:
     box = element(scene.parent, "section", css="fx-predict")
     element(box, "p", "Predict", css="fx-label")
     words = element(box, "div")
-    scene.code(box, text)
+    scene.raw(box, _folding(scene.md, pieces(directive.argument)))
     folded = element(box, "details")
     element(folded, "summary", "The answer")
     scene.output(folded, said)

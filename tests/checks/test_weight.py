@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 41_832,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 81_100,
-    "lines of Python in docs": 13_199,
+    "lines of Python in tests": 81_113,
+    "lines of Python in docs": 13_203,
     "words of the site": 75_436,
     "files in fx": 214,
 }

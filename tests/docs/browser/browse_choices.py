@@ -118,3 +118,16 @@ def test_nobody_is_kept_out_of_a_figure(
     browser.open(f"stages/{FIGURES[name]}/")
     found = browser.barriers(inside=figure(name))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [("[a, b, AHEAD, c]", "Yes"), ("a b c", "It prints something else")],
+)
+def test_a_question_compares_the_readers_answer(
+    browser: Browser, said: str, answer: str
+) -> None:
+    browser.open("stages/01/")
+    browser.one(".fx-predict textarea").send_keys(said, Keys.ENTER)
+    assert browser.one(".fx-predict output").text.startswith(answer)
+    assert "a b ahead c" in browser.one(".fx-predict details").text

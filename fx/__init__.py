@@ -45,7 +45,7 @@ from ._symbolic_trace import symbolic_trace
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 
-__version__ = "1.0.0.dev0"
+__version__ = "1.0.0"
 tested_torch = TESTED_TORCH
 """The oldest and the newest torch that fx was tested with: `("2.9", "2.15")`.
 
@@ -108,7 +108,7 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
     from .compat.torch_graphs import from_torch, to_torch
     from .extra.effects import effects
     from .passes.graph_diff import diff
-    from .rewriting.rewriter import Rewriter, rewrite
+    from .rewriting.node_rules import Rewriter, rewrite
     from .extra.example_trace.guarded_code import set_outputs
     from .extra.example_trace.guards import GuardError
     from .extra.example_trace.trace import trace
@@ -125,12 +125,12 @@ else:
         {
             "GuardError": "extra.example_trace.guards.GuardError",
             "LoadError": "extra.saving.saved_graph.LoadError",
-            "Rewriter": "rewriting.rewriter.Rewriter",
+            "Rewriter": "rewriting.node_rules.Rewriter",
             "diff": "passes.graph_diff.diff",
             "effects": "extra.effects.effects",
             "from_torch": "compat.torch_graphs.from_torch",
             "load": "extra.saving.saved_graph.load",
-            "rewrite": "rewriting.rewriter.rewrite",
+            "rewrite": "rewriting.node_rules.rewrite",
             "save": "extra.saving.saved_graph.save",
             "set_outputs": "extra.example_trace.guarded_code.set_outputs",
             "show": "show.page.show",

@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 
 import torch.return_types
 
-from .torch_private import pytree
+from .torch_private.pytree import pytree
 from .use_def.values import AnyValue
 
 FlattenFnSpec: TypeAlias = Callable[[AnyValue, pytree.TreeSpec], list[AnyValue]]

@@ -25,7 +25,9 @@ from .linked_list.ordered_graph import OrderedGraph
 from .node import Node, map_arg
 from .use_def import errors, lint
 from .use_def.arguments import NO_KWARGS
-from .use_def.contracts import (
+from .use_def.dead_code import Rule, TorchsRule, Unknown
+from .use_def.dotted_path import is_state
+from .use_def.protocols import (
     CodeGenerator,
     CodeOptions,
     GraphOwner,
@@ -34,8 +36,6 @@ from .use_def.contracts import (
     PyTreeInfo,
     TransformCodeFunc,
 )
-from .use_def.dead_code import Rule, TorchsRule, Unknown
-from .use_def.dotted_path import is_state
 from .use_def.text import table
 from .use_def.values import AnyValue, Argument, Open
 

@@ -35,8 +35,9 @@ from .codegen.source import (
 )
 from .graph import Graph
 from .node import Node
-from .torch_private import compiling, pytree
-from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
+from .torch_private import compiling
+from .torch_private.pytree import pytree
+from .use_def.protocols import GraphTracer, PythonCode, ReplaceHook
 from .use_def.text import importable
 from .use_def.values import AnyValue, Open
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
-from .torch_private import pytree
+from .torch_private.pytree import pytree
 from .use_def.values import Open
 
 T = TypeVar("T")

@@ -762,7 +762,9 @@ def assert_fn(x: object) -> None:
 
 
 def proxies_in(values: Iterable[AnyValue], *, fields: bool) -> list[Proxy]:
-    """The proxies in some values, at any depth, from left to right.
+    """The proxies in some values, at any depth (`parts`), from left to right.
+
+    Nothing is recorded on the way: an Attribute gets no node.
 
     Args:
         values: to look through.
@@ -783,7 +785,10 @@ def proxies_in(values: Iterable[AnyValue], *, fields: bool) -> list[Proxy]:
 def _common_tracer(
     function: object, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
 ) -> TracerBase:
-    """The tracer of all the proxies among the arguments of a call."""
+    """The tracer of all the proxies in a call, or RuntimeError if they differ.
+
+    A proxy may be at any depth, also in a field of a dataclass.
+    """
     values = (*args, *kwargs.values()) if kwargs else args
     proxies = proxies_in(values, fields=True)
     first = proxies[0].tracer

@@ -35,10 +35,6 @@ _CHANGED: Final = object()
 """What stands for an argument whose value may have changed."""
 
 
-_UNCHANGED: Final = nullcontext()
-"""A block in which the notes are what they were."""
-
-
 def has_preserved_node_meta() -> bool:
     """Whether new nodes inherit notes.
 
@@ -92,7 +88,7 @@ def set_current_meta(
     torch.fx: traceback.py, set_current_meta
     """
     if not has_preserved_node_meta() or not node.meta:
-        return _UNCHANGED
+        return nullcontext()
     meta = dict(node.meta)
     sources = list(meta.get("from_node", ()))
     meta["from_node"] = [*sources, (node.name, pass_name)]

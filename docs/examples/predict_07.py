@@ -10,7 +10,7 @@ import torch
 from fx._symbolic_trace import symbolic_trace
 from fx.node import Node
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting.rewriter import Rewriter, rewrite
+from fx.rewriting.node_rules import Rewriter, rewrite
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern
 

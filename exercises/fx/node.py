@@ -420,7 +420,17 @@ class Node(NamedNode["Graph"], metaclass=Open):
 
         torch.fx: node.py, Node.replace_input_with
         """
-        raise NotImplementedError("stage 02: Node.replace_input_with")
+        self._check_node(new_input)
+        for hook in [*getattr(self.graph.owning_module, "_replace_hooks", ())]:
+            hook(old=old_input, new=new_input._name, user=self)
+
+        def swap(node: Node) -> Node:
+            return new_input if node is old_input else node
+
+        args = map_arg(self._args, swap)
+        kwargs = map_arg(self._kwargs, swap)
+        inputs = dict.fromkeys(map(swap, self._inputs))
+        self._connect(args, kwargs, tuple(inputs))
 
     # -- what passes ask ---------------------------------------------------
 

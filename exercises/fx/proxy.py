@@ -131,7 +131,17 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
-        raise NotImplementedError("stage 03: TracerBase.create_proxy")
+        lowered: AnyValue = self.create_arg(args)
+        named: AnyValue = self.create_arg(kwargs) if kwargs else {}
+        if lowered is None or named is None:  # a graph takes these for ()
+            raise AssertionError(
+                f"{type(self).__name__}.create_arg gave None for the "
+                f"arguments of {target}: return what a node can hold"
+            )
+        node = self.create_node(kind, target, lowered, named, name, type_expr)
+        if proxy_factory_fn is None:
+            return self.proxy(node)
+        return proxy_factory_fn(node)
 
     def create_node(
         self,
@@ -353,7 +363,8 @@ def _records(function: Callable[..., AnyValue]) -> Callable[..., Proxy]:
 
     def method(*args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Record `function` with the operands, of which the first is self."""
-        raise NotImplementedError("stage 03: _records.method")
+        tracer: TracerBase = args[0].tracer
+        return tracer.create_proxy("call_function", function, args, kwargs)
 
     method.__name__ = function.__name__
     return method
@@ -364,7 +375,8 @@ def _reflects(function: Callable[..., AnyValue]) -> Callable[..., Proxy]:
 
     def method(self: Proxy, other: AnyValue) -> Proxy:
         """Record `function`; Python passes the operands the other way round."""
-        raise NotImplementedError("stage 03: _reflects.method")
+        args = (other, self)
+        return self.tracer.create_proxy("call_function", function, args, {})
 
     name = f"__r{function.__name__.strip('_')}__"
     method.__name__ = method.__qualname__ = name
@@ -493,7 +505,10 @@ class Proxy(_Like):
 
     def __bool__(self) -> bool:
         """Ask the tracer; with `trace_asserts`, record `assert proxy`."""
-        raise NotImplementedError("stage 03: Proxy.__bool__")
+        if self.tracer.trace_asserts and frames.is_asserting(sys._getframe(1)):
+            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
+            return True
+        return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
         """Refuse: `len` must return a number, and it is not known."""
@@ -642,7 +657,9 @@ class Attribute(Proxy):
 
     def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
         """Record a method call."""
-        raise NotImplementedError("stage 03: Attribute.__call__")
+        return self.tracer.create_proxy(
+            "call_method", self.attr, (self.root, *args), kwargs
+        )
 
 
 class ParameterProxy(Proxy):
@@ -711,38 +728,25 @@ def assert_fn(x: object) -> None:
 
 
 def proxies_in(values: Iterable[AnyValue], *, fields: bool) -> list[Proxy]:
-    """The proxies in some values, at any depth, from left to right.
+    """The proxies in some values, at any depth (`parts`), from left to right.
+
+    Nothing is recorded on the way: an Attribute gets no node.
 
     Args:
         values: to look through.
         fields: look into dataclasses, too.
     """
-    proxies: list[Proxy] = []
-    for value in values:
-        kind = type(value)
-        if kind is Proxy or issubclass(kind, Proxy):
-            proxies.append(value)
-        elif kind not in LEAVES and (
-            fields or not dataclasses.is_dataclass(kind)
-        ):
-            proxies += proxies_in(parts(value), fields=fields)
-    return proxies
+    raise NotImplementedError("stage 03: proxies_in")
 
 
 def _common_tracer(
     function: object, args: tuple[AnyValue, ...], kwargs: dict[str, AnyValue]
 ) -> TracerBase:
-    """The tracer of all the proxies among the arguments of a call."""
-    values = (*args, *kwargs.values()) if kwargs else args
-    proxies = proxies_in(values, fields=True)
-    first = proxies[0].tracer
-    for proxy in proxies:
-        if proxy.tracer is not first:
-            raise RuntimeError(
-                f"Found multiple different tracers {[first, proxy.tracer]} "
-                f"while trying to trace operations {function}"
-            )
-    return first
+    """The tracer of all the proxies in a call, or RuntimeError if they differ.
+
+    A proxy may be at any depth, also in a field of a dataclass.
+    """
+    raise NotImplementedError("stage 03: _common_tracer")
 
 
 @functools.lru_cache(maxsize=4096)

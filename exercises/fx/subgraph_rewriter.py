@@ -182,7 +182,25 @@ def replace_pattern_with_filters(
 
     torch.fx: subgraph_rewriter.py, replace_pattern_with_filters
     """
-    raise NotImplementedError("stage 07: replace_pattern_with_filters")
+    matcher = matcher_for(pattern, ignore_literals, options)
+    found = matcher.match(gm.graph, node_name_match)
+    filters = list(match_filters or ())
+    matches = [
+        match
+        for match in found
+        if all(wanted(match, gm.graph, matcher.pattern) for wanted in filters)
+    ]
+    make = template_maker(gm, matcher, replacement, replacement_callback)
+    rewrites = plan_rewrites(gm, matcher, matches, make)
+    commit(gm, rewrites, options)
+    if isinstance(replacement, nn.Module):
+        gm.delete_all_unused_submodules()
+    return [
+        ReplacedPatterns(
+            rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made
+        )
+        for rewrite in rewrites
+    ]
 
 
 # -- pattern and replacement -------------------------------------------------
@@ -222,19 +240,17 @@ def plan_rewrites(
     matcher: SubgraphMatcher,
     matches: Sequence[InternalMatch],
     make: MakeTemplate,
+    *,
+    refused: bool = False,
 ) -> list[Rewrite]:
-    """The matches with their replacements, as far as there is a place."""
-    planned = judged(gm, matcher, matches, make)
-    return [rewrite for rewrite in planned if not rewrite.refused]
+    """The matches with their replacements, as far as there is a place.
 
-
-def judged(
-    gm: GraphModule,
-    matcher: SubgraphMatcher,
-    matches: Sequence[InternalMatch],
-    make: MakeTemplate,
-) -> list[Rewrite]:
-    """All matches with their replacements; `refused` says why one must stay.
+    Args:
+        gm: is to be rewritten; nothing of it is changed yet.
+        matcher: has found the matches.
+        matches: what is to be replaced.
+        make: gives the replacement of a match.
+        refused: give the others as well; `refused` of each says why.
 
     Cost: O(nodes) if mutations are respected, else O(users of the matches).
     """
@@ -244,4 +260,4 @@ def judged(
         rewrite.refused = no_place(rewrite)
     if matcher.options.get("respect_mutations", False):
         Rewrite.respect(gm.graph, rewrites)
-    return rewrites
+    return [each for each in rewrites if refused or not each.refused]

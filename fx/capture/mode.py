@@ -7,33 +7,24 @@ composite operators apart, and has the capture run and record all others.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import torch
 from torch import nn
 
 from ..recording import frames
-from ..torch_private import pytree
 from ..torch_private.dispatch import (
-    TorchDispatchMode,
+    DispatchMode,
     dispatch_key,
     has_kernel_for,
     key_of_device,
 )
 from ..torch_private.fake_tensors import FakeTensor
 from ..torch_private.overloads import HigherOrderOperator, OpOverload
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue, Args, Kwargs
 from .capture import Capture
-
-if TYPE_CHECKING:
-
-    class DispatchMode(contextlib.nullcontext[None]):
-        """A mode of torch, as mypy can take it: torch's have no annotations."""
-
-else:
-    DispatchMode = TorchDispatchMode
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., AnyValue]]
 """operator -> the function that runs, and is recorded, in its place."""

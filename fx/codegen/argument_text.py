@@ -32,7 +32,6 @@ import math
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
-from itertools import repeat
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -56,10 +55,6 @@ from ..use_def.arguments import holds_node
 from ..use_def.text import _type_repr, in_order, resolves_to
 from ..use_def.values import AnyValue, overrides_new
 from .names import GlobalNames, is_attribute_name
-
-MAX_DEPTH: Final = 180
-"""How many brackets are written inside each other.  Python reads 200, and the
-call around the argument needs some of them."""
 
 _BY_REPR: Final = frozenset((str, int, bool, bytes, type(None)))
 """Exact types whose `repr` is right as it is."""
@@ -93,7 +88,7 @@ class ArgumentPrinter:
         self._variables = variables
         self._names = names
 
-    def text(self, value: AnyValue, depth: int = 0) -> str:
+    def text(self, value: AnyValue) -> str:
         """An argument as a Python expression.
 
         Evaluated with `names.values` as globals, the expression is `value`
@@ -102,10 +97,6 @@ class ArgumentPrinter:
 
         Args:
             value: an argument of a node, of any kind.
-            depth: how many brackets it is in.
-
-        Raises:
-            RuntimeError: a node is too deep inside containers.
 
         Cost: O(size of `value`).
         """
@@ -117,27 +108,14 @@ class ArgumentPrinter:
                 return repr(value)
             except ValueError:  # an int of more digits than Python reads
                 return self._names.constant(value)
-        scalar = self._SCALARS.get(kind)
-        if scalar is not None:
-            return scalar(self, value)
-        container = self._CONTAINERS.get(kind)
-        if container is None:
-            container = self._CONTAINERS.get(_made_with(value, kind))
-        if container is None:
-            return self._named(value)
-        if depth > MAX_DEPTH and not holds_node(value):
-            return self._names.constant(value)
-        if depth > MAX_DEPTH:
-            raise RuntimeError(
-                f"an argument has a Node inside more than {MAX_DEPTH} nested "
-                "brackets, and Python parses no more than 200: build the "
-                "inner containers with call_function nodes"
-            )
-        return container(self, value, depth + 1)
+        write = self._WRITE.get(kind)
+        if write is None:
+            write = self._WRITE.get(_made_with(value, kind))
+        return write(self, value) if write else self._named(value)
 
-    def items(self, values: Iterable[AnyValue], depth: int = 0) -> str:
+    def items(self, values: Iterable[AnyValue]) -> str:
         """Expressions with commas between them."""
-        return ", ".join(map(self.text, values, repeat(depth)))
+        return ", ".join(map(self.text, values))
 
     # -- scalars -----------------------------------------------------------
 
@@ -158,34 +136,34 @@ class ArgumentPrinter:
 
     # -- containers --------------------------------------------------------
 
-    def _tuple(self, value: tuple[AnyValue, ...], depth: int) -> str:
+    def _tuple(self, value: tuple[AnyValue, ...]) -> str:
         """A tuple, or what follows the class of a named one."""
         comma = "," if len(value) == 1 else ""
-        return f"({self.items(value, depth)}{comma})"
+        return f"({self.items(value)}{comma})"
 
-    def _list(self, value: list[AnyValue], depth: int) -> str:
+    def _list(self, value: list[AnyValue]) -> str:
         """A list, mutable or not."""
-        return f"[{self.items(value, depth)}]"
+        return f"[{self.items(value)}]"
 
-    def _dict(self, value: dict[AnyValue, AnyValue], depth: int) -> str:
+    def _dict(self, value: dict[AnyValue, AnyValue]) -> str:
         """A dict, mutable or not."""
         pairs = [
-            f"{self.text(key, depth)}: {self.text(item, depth)}"
+            f"{self.text(key)}: {self.text(item)}"
             for key, item in value.items()
         ]
         return f"{{{', '.join(pairs)}}}"
 
-    def _set(self, value: Collection[AnyValue], depth: int) -> str:
+    def _set(self, value: Collection[AnyValue]) -> str:
         """A set, frozen or not; the empty one has no syntax."""
-        items = [self.text(item, depth + 1) for item in value]
+        items = [self.text(item) for item in value]
         text = f"{{{', '.join(in_order(value, items))}}}" if value else ""
         if value and type(value) is set:
             return text
         return f"{self._names.builtin(type(value).__name__)}({text})"
 
-    def _slice(self, value: slice, depth: int) -> str:
+    def _slice(self, value: slice) -> str:
         """A slice; what is in it may be nodes."""
-        parts = self.items((value.start, value.stop, value.step), depth)
+        parts = self.items((value.start, value.stop, value.step))
         return f"{self._names.builtin('slice')}({parts})"
 
     def _range(self, value: range) -> str:
@@ -198,17 +176,17 @@ class ArgumentPrinter:
         """The shape of a tensor, which is a subclass of tuple."""
         return f"{self._names.in_torch('torch.Size')}([{self.items(value)}])"
 
-    def _named_tuple(self, value: tuple[AnyValue, ...], depth: int) -> str:
+    def _named_tuple(self, value: tuple[AnyValue, ...]) -> str:
         """A call of the named tuple's class, or of its `_make`."""
-        cls, items = self._names.name_of(type(value)), self._tuple(value, depth)
+        cls, items = self._names.name_of(type(value)), self._tuple(value)
         if overrides_new(type(value)):
             return f"{cls}._make({items})"
         return f"{cls}{items}"
 
-    def _dataclass(self, value: AnyValue, depth: int) -> str:
+    def _dataclass(self, value: AnyValue) -> str:
         """A call of the dataclass, with a keyword for each field."""
         fields = [
-            f"{field.name}={self.text(getattr(value, field.name), depth)}"
+            f"{field.name}={self.text(getattr(value, field.name))}"
             for field in dataclasses.fields(value)
             if field.init
         ]
@@ -250,8 +228,8 @@ class ArgumentPrinter:
 
     # -- which is which ----------------------------------------------------
 
-    _SCALARS: ClassVar[
-        dict[type, Callable[[ArgumentPrinter, AnyValue], str]]
+    _WRITE: ClassVar[
+        dict[object, Callable[[ArgumentPrinter, AnyValue], str]]
     ] = {
         float: _float,
         complex: _complex,
@@ -263,12 +241,6 @@ class ArgumentPrinter:
         torch.memory_format: _of_torch,
         torch.qscheme: _of_torch,
         torch.device: _device,
-    }
-    """Exact type -> how it is written: what has no arguments in it."""
-
-    _CONTAINERS: ClassVar[
-        dict[object, Callable[[ArgumentPrinter, AnyValue, int], str]]
-    ] = {
         tuple: _tuple,
         list: _list,
         immutable_list: _list,
@@ -280,7 +252,7 @@ class ArgumentPrinter:
         NamedTuple: _named_tuple,
         dataclasses.dataclass: _dataclass,
     }
-    """Kind of container -> how it is written: what has arguments in it."""
+    """Exact type, or what a class was made with -> how a value is written."""
 
 
 def is_sum(value: complex) -> bool:

@@ -209,7 +209,7 @@ class Emitter:
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""
-        operands = self._texts(node._args)
+        operands = [*map(self._text, node._args)]
         if operator.name == "pow" and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
         expression = operator.template.format(*operands)
@@ -221,20 +221,10 @@ class Emitter:
         """What each item of the output is, one a line; None: on one line."""
         return None
 
-    def _texts(self, args: tuple[Argument, ...]) -> list[str]:
-        """Arguments as Python."""
-        names, text = self.variables, self._text
-        texts = []
-        for a in args:
-            texts.append(names[a] if type(a) is Node else text(a))
-        return texts
-
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""
         kwargs = node._kwargs
-        if len(args) < 2 and not kwargs:
-            return self._text(args[0]) if args else ""
-        parts = self._texts(args)
+        parts = [*map(self._text, args)]
         for key in kwargs:
             if not is_attribute_name(key):
                 raise RuntimeError(
@@ -246,8 +236,6 @@ class Emitter:
 
     def _primary(self, arg: Argument) -> str:
         """An argument, written so that a dot can follow it."""
-        if type(arg) is Node:
-            return self.variables[arg]
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 
@@ -273,10 +261,7 @@ class Emitter:
         if node._op == "output":
             return "\n"
         last, variables = self._last_users, self.variables
-        freed = []
-        for used in node._inputs:  # 10 % quicker than a comprehension
-            if last[used] is node:
-                freed.append(variables[used])
+        freed = [variables[used] for used in node._inputs if last[used] is node]
         if not node.users:
             freed.append(variables[node])
         return f";  {' = '.join(freed)} = None\n" if freed else "\n"

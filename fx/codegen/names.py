@@ -26,7 +26,7 @@ import torch
 
 from ..linked_list.namespace import BUILTINS, TAKEN, Namespace, target_to_str
 from ..node import Node
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.dead_code import RULE
 from ..use_def.text import _get_qualified_name, is_from_torch, resolves_to
 from ..use_def.values import AnyValue
@@ -68,11 +68,9 @@ class LocalNames(dict[Node, str]):
             for node in self
             if node._op == "placeholder" and isinstance(node._target, str)
         }
-        theirs = set(self.roots)
-        for node, parameter in self.parameters.items():
-            if parameter != self[node]:
-                theirs.add(parameter)
         names = set(self.values())
+        theirs = {p for node, p in self.parameters.items() if p != self[node]}
+        theirs |= self.roots
         if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
             self._rename()
 
@@ -118,7 +116,7 @@ PREFILLED: Final[dict[str, object]] = {
     "NoneType": type(None),
     "torch": torch,
     "device": torch.device,
-    "pytree": pytree.MODULE,
+    "pytree": pytree,
 }
 """The globals that every generated function has, to which `nested` adds what
 takes nested inputs apart."""

@@ -14,8 +14,8 @@ from itertools import count
 from .. import _pytree as fx_pytree
 from .._pytree import child_specs, flatten_input
 from ..graph import Graph
-from ..torch_private import pytree
-from ..use_def.contracts import PyTreeInfo
+from ..torch_private.pytree import pytree
+from ..use_def.protocols import PyTreeInfo
 from ..use_def.values import AnyValue, Argument
 from .codegen import CodeGen, output_text
 from .emit import INDENT

@@ -23,7 +23,7 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from ..node import Node
-from ..use_def.contracts import PythonCode
+from ..use_def.protocols import PythonCode
 from ..use_def.values import AnyValue
 
 _numbers: Final = itertools.count()

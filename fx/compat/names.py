@@ -50,7 +50,7 @@ from ..passes import utils
 from ..passes.utils import matcher_utils
 from ..recording import operators
 from ..tracing.tracer import Tracer
-from ..use_def import contracts, dead_code, text, values
+from ..use_def import dead_code, protocols, text, values
 from ..use_def.values import AnyValue, Args, Argument, Kwargs
 from .first_use import importer, load, of_namesake
 
@@ -136,7 +136,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, AnyValue]]] = {
         "_BoxedCodeGen": _BoxedCodeGen,
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
-        "_PyTreeInfo": contracts.PyTreeInfo,
+        "_PyTreeInfo": protocols.PyTreeInfo,
         "inplace_methods": operators.inplace_methods,
         "magic_methods": operators.magic_methods,
         "reflectable_magic_methods": operators.reflectable_magic_methods,

@@ -30,7 +30,7 @@ from ..node import map_arg
 from ..recording import frames
 from ..torch_private import torch_fx
 from ..torch_private.modules import HOOKS, beside_forward
-from ..use_def.contracts import PyTreeInfo
+from ..use_def.protocols import PyTreeInfo
 from ..use_def.values import AnyValue
 
 __all__ = ["from_torch", "to_torch"]

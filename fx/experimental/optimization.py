@@ -23,7 +23,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.conv_bn_fusion import fold_conv_bn
-from ..rewriting.rewriter import Rewriter, rewrite
+from ..rewriting.node_rules import Rewriter, rewrite
 from ..use_def.dotted_path import find
 
 __all__ = [

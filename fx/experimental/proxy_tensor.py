@@ -42,22 +42,22 @@ from torch import nn
 
 from .._pytree import child_specs
 from ..capture.capture import Capture, to_fake
-from ..capture.guards import Constants, ReadMode
 from ..capture.mode import CaptureMode, DecompositionTable
+from ..capture.unsupported import Constants, ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node
 from ..proxy import CONSTANTS
 from ..recording import frames
-from ..torch_private import pytree
 from ..torch_private.dispatch import active_modes
 from ..torch_private.fake_tensors import FakeTensorMode, detect_fake_mode
+from ..torch_private.pytree import pytree
 from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..tracing.tracer import TraceListener, Tracer
 from ..use_def.annotations import annotations_of, signature_of
-from ..use_def.contracts import PyTreeInfo
+from ..use_def.protocols import PyTreeInfo
 from ..use_def.values import LEAVES, AnyValue, Function
 
 __all__ = ["make_fx"]

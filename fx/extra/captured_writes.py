@@ -24,7 +24,7 @@ from torch import nn
 from ..node import Node
 from ..recording import frames
 from ..schemas.facts import facts_of_overloads
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.values import Argument
 from .effects import effect_tables as tables
 from .effects.effects import is_new, overloads_of

@@ -1,4 +1,4 @@
-"""Extra: puts what is better where the stages leave room.
+"""Extra: fx's own additions, registered in the hooks that the stages leave.
 
 If the stages imported what fx has beyond torch.fx, whoever reads a stage would
 have to read that too.  So fx/__init__.py calls `register` once, when everything

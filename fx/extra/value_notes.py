@@ -21,7 +21,8 @@ from ..passes.shape_prop import extract_tensor_metadata
 from ..recording import frames
 from ..rewriting.replacing import described
 from ..rewriting.snapshot import Snapshot
-from ..torch_private import fake_tensors, pytree
+from ..torch_private import fake_tensors
+from ..torch_private.pytree import pytree
 from ..traceback import OF_VALUE
 from ..use_def.arguments import map_aggregate
 from ..use_def.values import AnyValue, Argument

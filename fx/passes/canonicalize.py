@@ -15,10 +15,8 @@ smallest key does; what a key says is up to the caller.
 
 from __future__ import annotations
 
-import heapq
 import operator
 from collections.abc import Callable, Collection, Iterable
-from itertools import count
 from typing import Final, TypeAlias
 
 from ..extra.effects.effects import effect_by_name
@@ -26,7 +24,7 @@ from ..graph import Graph
 from ..linked_list.namespace import Namespace, target_to_str
 from ..node import Node
 from ..use_def.values import AnyValue
-from .tools_common import CALLABLE_NODE_OPS, Pair
+from .tools_common import CALLABLE_NODE_OPS, Pair, topological_order
 from .utils.call_order import around
 
 __all__ = ["canonicalize_graph", "rename_nodes_to_canonical"]
@@ -166,9 +164,6 @@ def _by_key(
 ) -> list[Node]:
     """The nodes by their keys, each behind its inputs, the output last.
 
-    The usual way to sort by dependencies, with a heap in place of a queue. Of
-    equal keys the number behind them decides, so that nodes are not compared.
-
     Args:
         graph: has the nodes.
         pairs: of nodes, of which the first must come before the second.
@@ -176,35 +171,24 @@ def _by_key(
     """
     ends = graph.find_nodes(op="output")
     nodes = [node for node in graph.nodes if node.op != "output"]
-    behind = {node: [*node.users] for node in graph.nodes}
-    waits = {node: len(node.all_input_nodes) for node in graph.nodes}
+    behind = {
+        node: [user for user in node.users if user.op != "output"]
+        for node in nodes
+    }
+    waits = {node: len(node.all_input_nodes) for node in nodes}
     for first, second in pairs:
         behind[first].append(second)
         waits[second] += 1
-    places: Places = {}
-    numbers = count()
-    ready = [
-        (key(node, places), next(numbers), node)
-        for node in nodes
-        if not waits[node]
-    ]
-    heapq.heapify(ready)
-    while ready:
-        *_, node = heapq.heappop(ready)
-        places[node] = len(places)
-        for user in behind[node]:
-            waits[user] -= 1
-            if not waits[user] and user.op != "output":
-                heapq.heappush(ready, (key(user, places), next(numbers), user))
-    left = [node for node in graph.nodes if waits[node]]
+    order = topological_order(waits, behind, key)
+    left = [node for node in nodes if waits[node]]
     if left:
         raise RuntimeError(
-            f"Canonicalization failed: processed {len(places)} of "
+            f"Canonicalization failed: processed {len(order)} of "
             f"{len(graph.nodes)} nodes. Remaining: {left}, which wait for each "
             "other, or for a node that is not in the graph: graph.lint() says "
             "more"
         )
-    return [*places, *ends]
+    return [*order, *ends]
 
 
 def _fetched_late(order: list[Node]) -> list[Node]:

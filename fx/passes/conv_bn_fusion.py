@@ -21,7 +21,7 @@ from ..extra.effects.effects import classify, places_in
 from ..extra.effects.modules import is_torchs
 from ..graph_module import GraphModule
 from ..node import Node
-from ..rewriting.rewriter import Rewriter, rewrite
+from ..rewriting.node_rules import Rewriter, rewrite
 from ..use_def import dotted_path
 from ..use_def.values import AnyValue
 from .utils.call_order import may_write_attributes

@@ -12,8 +12,8 @@ import torch
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensor, FakeTensorMode
+from ..torch_private.pytree import pytree
 from ..use_def.arguments import map_aggregate
 from ..use_def.values import AnyValue, Argument
 

@@ -10,7 +10,7 @@ import torch
 from ..graph_module import GraphModule
 from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.dotted_path import find
 from ..use_def.values import AnyValue
 from .shape_prop import ShapeProp, TensorMetadata

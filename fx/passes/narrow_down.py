@@ -25,7 +25,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.errors import refuse_torchs
 from ..use_def.values import AnyValue
 from .two_ways import Comparison, Found, Way, eager

@@ -17,7 +17,7 @@ import torch
 
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 
 __all__ = ["Profiler", "Record"]

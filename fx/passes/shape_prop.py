@@ -16,7 +16,6 @@ from torch import nn
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_private import pytree
 from ..torch_private.fake_tensors import (
     FakeCopyMode,
     FakeTensorMode,
@@ -24,6 +23,7 @@ from ..torch_private.fake_tensors import (
     is_contiguous,
     python_dispatcher,
 )
+from ..torch_private.pytree import pytree
 from ..use_def.arguments import map_aggregate
 from ..use_def.values import AnyValue, Argument
 

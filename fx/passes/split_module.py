@@ -21,7 +21,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TypeAlias
 
 from torch import nn
@@ -32,6 +32,7 @@ from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
 from ..use_def.dotted_path import find
 from ..use_def.values import AnyValue, Argument
+from .tools_common import topological_order
 from .utils.call_order import kept_in_order
 
 __all__ = ["split_module"]
@@ -212,16 +213,9 @@ def _runnable_order(parts: Parts) -> list[PartId]:
             + "\nPut these calls into one part, or cut one of the parts in two."
         ) from None
     waits = {key: len(part.needs) for key, part in parts.items()}
-    ready = [key for key, count in waits.items() if not count]
-    order: list[PartId] = []
-    while ready:
-        key = ready.pop()
-        order.append(key)
-        for user in parts[key].needed_by:
-            waits[user] -= 1
-            if not waits[user]:
-                ready.append(user)
-    return order
+    later = {key: part.needed_by for key, part in parts.items()}
+    newest_first = count(step=-1)
+    return topological_order(waits, later, lambda *_: next(newest_first))
 
 
 def _need(parts: Parts, user: PartId, needed: PartId) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
-from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import chain, count
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -45,6 +45,8 @@ Leaders: TypeAlias = Mapping[Node, Node]
 
 EMPTY: Final[Leaders] = {}
 """No node stands for another one."""
+
+ItemT = TypeVar("ItemT", bound=Hashable)
 
 
 def get_acc_ops_name(k: str | type) -> str:
@@ -192,17 +194,43 @@ def sorted_nodes(
         if second in waits:
             users[second] = None
             waits[second] += 1
-    leaders = [*later]
-    place = {node: number for number, node in enumerate(leaders)}
-    ready = [place[node] for node in leaders if not waits[node]]
-    order: list[Node] = []
-    while ready:
-        order.append(node := leaders[heapq.heappop(ready)])
-        for user in later[node]:
-            waits[user] -= 1
-            if not waits[user]:
-                heapq.heappush(ready, place[user])
-    if len(order) < len(leaders):
-        left = [node for node in leaders if waits[node]]
+    place = {node: number for number, node in enumerate(later)}
+    order = topological_order(waits, later, lambda node, _: place[node])
+    if len(order) < len(later):
+        left = [node for node in later if waits[node]]
         raise AssertionError(f"Input graph has cycles, unable to add {left}")
     return order
+
+
+def topological_order(
+    waits: dict[ItemT, int],
+    later: Mapping[ItemT, Iterable[ItemT]],
+    key: Callable[[ItemT, dict[ItemT, int]], AnyValue],
+) -> list[ItemT]:
+    """Items, each behind those that must come before it.
+
+    Args:
+        waits: item -> how many must come before it. It is 0 afterwards for the
+            items that are returned; the others wait for each other.
+        later: item -> those that must come after it.
+        key: called with an item that can come next, and with the places of
+            those before it. The smallest key comes next, or of equal keys the
+            one that could first.
+
+    Cost: O(what is in `later` + items · log items), and the calls of `key`.
+    """
+    places: dict[ItemT, int] = {}
+    ready: list[tuple[AnyValue, int, ItemT]] = []
+    numbers = count()
+    free = [item for item, number in waits.items() if not number]
+    while free or ready:
+        for item in free:
+            heapq.heappush(ready, (key(item, places), next(numbers), item))
+        *_, item = heapq.heappop(ready)
+        places[item] = len(places)
+        free = []
+        for other in later[item]:
+            waits[other] -= 1
+            if not waits[other]:
+                free.append(other)
+    return [*places]

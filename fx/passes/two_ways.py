@@ -23,7 +23,7 @@ import torch
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 
 __all__ = ["Comparison", "Failing", "Found", "Way", "eager"]

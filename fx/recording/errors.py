@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Final
 
-from ..torch_private import pytree
+from ..node import Node
 from ..torch_private.overloads import HigherOrderOperator
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 from . import frames
 
@@ -24,10 +25,9 @@ def condition(proxy: object) -> str:
         "symbolically traced variables cannot be used as inputs to "
         f"control flow\n  {proxy} is used as a truth value in\n"
         f"  {frames.where()}\n"
-        "  The graph has one path only. If the condition is a setting, "
-        "fix it with concrete_args=; if it depends on data, use "
-        "torch.where, or move the code into a function marked with "
-        "fx.wrap or into a leaf module."
+        "  The graph has one path only. If the condition is a setting, fix it "
+        "with concrete_args=; if it depends on data, use torch.where, or move "
+        "the code into a function marked with fx.wrap or a leaf module."
     )
 
 
@@ -37,9 +37,8 @@ def iteration(proxy: object) -> str:
         "Proxy object cannot be iterated. This can be attempted when the "
         "Proxy is used in a loop or as a *args or **kwargs function "
         f"argument.\n  {proxy} is iterated in\n  {frames.where()}\n"
-        "  How many items there are is not known while tracing. Unpack a "
-        "known number (a, b = x), index with range(n), or move the loop "
-        "into a function marked with fx.wrap."
+        "  Its length is not known. Unpack a known number (a, b = x), index "
+        "with range(n), or move the loop into a function marked with fx.wrap."
     )
 
 
@@ -49,8 +48,7 @@ def numpy(proxy: object) -> str:
         "symbolically traced variables cannot be converted to NumPy's arrays\n"
         f"  NumPy is given {proxy} in\n  {frames.where()}\n"
         "  Its functions cannot be recorded. Call torch's (torch.sqrt(x), "
-        "x.shape[-1] ** 0.5), or move the code into a function marked with "
-        "fx.wrap."
+        "x.shape[-1] ** 0.5), or move it into a function marked with fx.wrap."
     )
 
 
@@ -65,10 +63,14 @@ def numpy_number(value: AnyValue) -> AnyValue:
     known = isinstance(value, Number) or kind.__name__ in ("bool", "bool_")
     if known and kind.__module__ == "numpy":
         return value
-    raise NotImplementedError(
-        f"argument of type: {kind}\n  in\n  {frames.where()}\n"
-        "  A node cannot hold such a value. Pass a tensor, a number, a "
+    advice = (
+        "A node cannot hold such a value. Pass a tensor, a number, a "
         "string or a container of these, or override Tracer.create_arg."
+    )
+    if isinstance(value, Node):
+        advice = f"That is a node: pass a proxy of it, Proxy({value})."
+    raise NotImplementedError(
+        f"argument of type: {kind}\n  in\n  {frames.where()}\n  {advice}"
     )
 
 
@@ -90,17 +92,12 @@ def refuse_functions(
         args: positional arguments.
         kwargs: keyword arguments.
     """
-    # What is called most often is told by its type, which is quickly asked.
-    if isinstance(called, _PLAIN_FUNCTIONS) or not isinstance(
-        called, HigherOrderOperator
-    ):
+    if not isinstance(called, HigherOrderOperator):
         return
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, _PLAIN_FUNCTIONS):
-            name = called._name  # noqa: SLF001
             raise RuntimeError(
-                "Unable to symbolically trace the HigherOrderOperator "
-                f"{name} because it received an arbitrary "
-                f"callable argument {leaf}. Use make_fx or dynamo tracing "
-                "instead."
+                f"Unable to symbolically trace the HigherOrderOperator {called}"
+                f" because it received an arbitrary callable argument {leaf}. "
+                "Use make_fx or dynamo tracing instead."
             )

@@ -40,11 +40,6 @@ class Operator(NamedTuple):
         """How many operands there are."""
         return self.template.count("{}")
 
-    @property
-    def method(self) -> str:
-        """The method that Python calls for it: "__and__"."""
-        return f"__{self.name.strip('_')}__"
-
 
 reflectable_magic_methods: Final[dict[str, str]] = {
     "add": "{} + {}",
@@ -107,12 +102,7 @@ torch.fx: graph.py, inplace_methods
 """
 
 OPERATORS: Final[tuple[Operator, ...]] = tuple(
-    Operator(
-        name,
-        getattr(operator, name),
-        syntax,
-        name in inplace_methods,
-    )
+    Operator(name, getattr(operator, name), syntax, name in inplace_methods)
     for name, syntax in {**magic_methods, **inplace_methods}.items()
 )
 """Every operator that has a syntax."""

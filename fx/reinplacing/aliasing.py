@@ -19,12 +19,12 @@ from ..interpreter import Interpreter
 from ..linked_list.opcodes import Target
 from ..node import Node, map_arg
 from ..schemas.facts import facts_of
-from ..torch_private import pytree
 from ..torch_private.fake_tensors import (
     FakeTensor,
     FakeTensorMode,
     detect_fake_mode,
 )
+from ..torch_private.pytree import pytree
 from ..use_def.arguments import map_aggregate
 from ..use_def.values import AnyValue, Args, Argument
 

@@ -130,7 +130,10 @@ class Exact:
     def matched_path(
         self, path: str, root: object, paired: Mapping[Node, AnyValue]
     ) -> str | None:
-        """Where the searched module has what a match gives for a path; None.
+        """The path in the searched module for a path in the replacement.
+
+        Where modules are compared by class, a replacement means by a path what
+        the pattern has there, and so what that is paired with. Here, None.
 
         Args:
             path: what a replacement calls or fetches.

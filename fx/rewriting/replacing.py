@@ -22,7 +22,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.opcodes import Target
 from ..node import Node, map_arg
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..traceback import OF_VALUE
 from ..use_def.dead_code import RULE
 from ..use_def.values import LEAVES, AnyValue, Argument

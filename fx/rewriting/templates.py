@@ -256,7 +256,7 @@ def template_maker(
             graph = as_ours(callback(match, gm.graph, matcher.pattern))
             owner = graph.owning_module
             template = make_template(gm, graph, owner, copies=copies)
-            _check_fit(match, template, matcher.pattern)
+            _check_fit(match, template, matcher)
             return template
 
         return made_for
@@ -282,7 +282,7 @@ def template_maker(
             template = make_template(
                 gm, graph, root, path_of, own_constants=traced, copies=copies
             )
-            _check_fit(match, template, matcher.pattern)
+            _check_fit(match, template, matcher)
             same[:] = [template]
         return same[0]
 
@@ -391,7 +391,7 @@ def _resolve_path(
 
 
 def _check_fit(
-    match: InternalMatch, template: Template, pattern: Graph
+    match: InternalMatch, template: Template, matcher: SubgraphMatcher
 ) -> None:
     """Raise unless a template can replace a match.
 
@@ -418,21 +418,21 @@ def _check_fit(
             f"{len(template.outputs)}: pattern and replacement must return "
             "equally many values"
         )
-    keys = [*_keys(pattern.output_node().args[0])]
+    keys = [*_keys(matcher.pattern.output_node().args[0])]
     if keys and template.keys and keys != template.keys:
         raise RuntimeError(
             f"the pattern returns dicts with the keys {keys}, and the "
             f"replacement with {template.keys}: give the same keys in one order"
         )
-    inputs_sought = pattern.find_nodes(op="placeholder")
-    partner = dict(zip(inputs_sought, template.placeholders, strict=True))
+    sought_inputs = matcher.prepared.placeholders
+    partner = dict(zip(sought_inputs, template.placeholders, strict=True))
     for sought, given in partner.items():
         if sought not in match.nodes_map and given.users:
             raise RuntimeError(
                 f"the replacement reads its input {given}, but the pattern "
                 f"does not use its input {sought}: no match says what it is"
             )
-    returned = pattern.output_node().all_input_nodes
+    returned = matcher.prepared.returning
     for node, new in zip(returned, template.outputs, strict=True):
         if node.op == "placeholder" and partner[node] is not new:
             raise RuntimeError(

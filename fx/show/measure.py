@@ -17,8 +17,8 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.profiling import Profiler
 from ..passes.shape_prop import ShapeProp
-from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensorMode
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 from .describe import Facts
 

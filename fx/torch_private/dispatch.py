@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from ..use_def.values import AnyValue
 from .names import find
 
 if TYPE_CHECKING:
-    from torch.utils._python_dispatch import (
-        TorchDispatchMode as TorchDispatchMode,
-    )
+
+    class DispatchMode(nullcontext[None]):
+        """A mode of torch, as mypy can take it: torch's have no annotations."""
+
 else:
-    TorchDispatchMode = find(
+    DispatchMode = find(
         "torch.utils._python_dispatch:TorchDispatchMode",
         needed_for="make_fx",
     )

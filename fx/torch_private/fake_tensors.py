@@ -56,12 +56,8 @@ unset_fake_temporarily: Final[
 )
 """A block in which calls compute with data again."""
 
-detect_fake_mode: Final[Callable[..., FakeTensorMode | None]] = find_or(
-    "torch._guards:detect_fake_mode",
-    lambda inputs=None: next(
-        (value.fake_mode for value in inputs or () if is_fake(value)), None
-    ),
-    without="the mode is that of the first fake tensor among the inputs",
+detect_fake_mode: Final[Callable[..., FakeTensorMode | None]] = find(
+    "torch._guards:detect_fake_mode", needed_for="runs without data"
 )
 """The fake mode in force, or that of what is given; None without one."""
 

@@ -49,16 +49,8 @@ def draws_numbers(target: object) -> bool:
     return torch.Tag.nondeterministic_seeded in tags
 
 
-def _checked(condition: object, message: str) -> None:
-    """Raise AssertionError unless a condition holds."""
-    if not condition:
-        raise AssertionError(message)
-
-
-assert_: Final[Callable[[AnyValue, str], None]] = find_or(
-    "torch:_assert",
-    _checked,
-    without="a trace with concrete_args records a function of fx as its check",
+assert_: Final[Callable[[AnyValue, str], None]] = find(
+    "torch:_assert", needed_for="a trace with concrete_args"
 )
 """Raises if a condition does not hold; traces record a call of it."""
 

@@ -219,10 +219,10 @@ class NotedGuards(ShapeEnv):
     def compute(
         self, name: str, method: Callable[..., AnyValue], *nodes: AnyValue
     ) -> AnyValue:
-        """What a method of SymNode gives, which computes once in a trace.
+        """Call a method of SymNode, or give what the same call gave before.
 
-        Torch's rules compute the same few products of sizes over and over, and
-        nineteen of twenty calls are answered from memory.
+        Torch's rules compute the same few products of sizes over and over in a
+        trace, and nineteen of twenty calls are answered from memory.
         """
         kinds = {node.pytype for node in nodes}
         is_opaque = any(node.expr.is_Symbol for node in nodes)

@@ -66,12 +66,6 @@ DeviceContext: Final[type] = find(
 )
 """What `with torch.device("meta"):` makes; torch calls nothing else of it."""
 
-DispatchMode: Final[type] = find(
-    "torch.utils._python_dispatch:TorchDispatchMode",
-    needed_for="a warning of a dispatch mode in forward",
-)
-"""The class of modes that see operators, such as a counter of them."""
-
 _WITHOUT: Final = "fx.trace refuses torch.vmap"
 
 VMAP: Final[tuple[dict[str, AnyValue], list[str]]] = (

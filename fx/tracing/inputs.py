@@ -23,11 +23,11 @@ import torch
 from torch import nn
 
 from ..proxy import Proxy, TracerBase
-from ..torch_private import pytree
 from ..torch_private.overloads import assert_
+from ..torch_private.pytree import pytree
 from ..use_def.annotations import annotations_of
-from ..use_def.contracts import PyTreeInfo
 from ..use_def.dead_code import has_side_effect
+from ..use_def.protocols import PyTreeInfo
 from ..use_def.values import AnyValue, Args, Function, base_types
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from torch import nn
 
 from ..proxy import TraceError
 from ..recording import frames
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue
 from .wrapping import find_proxy
 

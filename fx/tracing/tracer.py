@@ -71,7 +71,7 @@ class TraceListener:
     def given(
         self, function: Function, defaults: Mapping[str, AnyValue]
     ) -> None:
-        """A function is traced whose inputs have defaults, by name."""
+        """Told of the function traced, and of the defaults that it may use."""
 
     def replace(self) -> None:
         """A trace replaces what it has to see, and more may be replaced."""
@@ -401,14 +401,13 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        if not self.param_shapes_constant or not isinstance(
-            value, nn.Parameter
-        ):
-            return self.create_proxy("get_attr", path, (), {})
-        make = partial(ParameterProxy, self, name=path, param=value)
-        return self.create_proxy(
-            "get_attr", path, (), {}, proxy_factory_fn=make
-        )
+        if self.param_shapes_constant and isinstance(value, nn.Parameter):
+            make = partial(ParameterProxy, self, name=path, param=value)
+            return self.create_proxy(
+                "get_attr", path, (), {}, proxy_factory_fn=make
+            )
+        # Not with None: a user's create_proxy may take no factory.
+        return self.create_proxy("get_attr", path, (), {})
 
     def _tensor_path(self, tensor: torch.Tensor) -> str | None:
         """The dotted path of a parameter or buffer, if it is in the root."""

@@ -8,5 +8,5 @@ uses it last, whether the graph is a well-formed program.  `fx/node.py` and
 The core is `arguments` (what a node's arguments may be) and `lint` (the
 verifier, and last uses).  The rest is how nodes are written (`text`), what they
 refer to (`values`, `annotations`, `dotted_path`), what is refused (`errors`),
-what later stages promise (`contracts`), and which nodes are dead (`dead_code`).
+what later stages promise (`protocols`), and which nodes are dead (`dead_code`).
 """

@@ -78,9 +78,7 @@ def _map_tuple(
     a: tuple[object, ...], fn: Callable[[Argument], Argument]
 ) -> tuple[Argument, ...]:
     """A tuple again; a named tuple keeps its class."""
-    items = tuple(
-        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
-    )
+    items = tuple([map_aggregate(x, fn) for x in a])
     if type(a) is tuple or not hasattr(a, "_fields"):
         return items
     named: tuple[Argument, ...] = cast("AnyValue", type(a))._make(items)
@@ -91,9 +89,7 @@ def _map_list(
     a: list[object], fn: Callable[[Argument], Argument]
 ) -> immutable_list[Argument]:
     """An immutable list."""
-    return immutable_list(
-        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
-    )
+    return immutable_list([map_aggregate(x, fn) for x in a])
 
 
 def _map_dict(

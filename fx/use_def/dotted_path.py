@@ -73,12 +73,9 @@ def find(root: object, path: str) -> AnyValue:
 
     torch.fx: graph_module.py, _get_attr
     """
-    value: AnyValue = root
-    for atom in path.split("."):
-        attribute = getattr(value, atom, MISSING)
-        if attribute is MISSING:
-            raise path_error(root, path)
-        value = attribute
+    *_, (_, _, value) = walk(root, path)
+    if value is MISSING:
+        raise path_error(root, path)
     return value
 
 
@@ -113,9 +110,8 @@ def exists(root: object, path: str) -> bool:
 
 def is_state(root: object, path: str) -> bool:
     """Whether `path` is a module, a parameter or a buffer below `root`."""
-    holder, found, atom = root, root, ""
-    for step in walk(root, path):
-        holder, found, atom = found, step.value, step.atom
+    *before, (_, atom, found) = walk(root, path)
+    holder = before[-1].value if before else root
     if isinstance(found, (nn.Module, nn.Parameter)):
         return True
     return found is not MISSING and atom in getattr(holder, "_buffers", {})

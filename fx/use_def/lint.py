@@ -10,7 +10,7 @@ of a legal graph is used for the last time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -111,16 +111,10 @@ def _uses(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
 
 def _users(nodes: list[Node]) -> Iterator[Problem]:
     """The users of each value are nodes of the graph that use it."""
-    many: dict[Node, set[Node]] = {}
+    uses = {(arg, node) for node in nodes for arg in node._inputs}
     for node in nodes:
         for user in node.users:
-            inputs: Container[Node] = user._inputs
-            if len(user._inputs) > 8:  # to look through them is quadratic
-                inputs = many.get(user) or many.setdefault(
-                    user, set(user._inputs)
-                )
-            is_here = user.graph is node.graph and user._state == "linked"
-            if node not in inputs or not is_here:
+            if (node, user) not in uses:
                 message = (
                     f"Node {node} lists {user} as a user, but {user} does "
                     "not take it as an input"

@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from types import BuiltinFunctionType, FunctionType
+from types import FunctionType
 from typing import Final, TypeVar
 
 import torch
@@ -40,15 +40,6 @@ _RESPELLED: Final = {
 
 _lambda_assigned = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?::[^=]*)?=\s*lambda\b")
 
-_KNOWN_LIMIT: Final = 4096
-_known: Final[dict[int, tuple[object, str]]] = {}
-"""id of a function of torch or of a C module → the function and its name.
-
-By identity, since a user's callable may define `==`; the function is kept
-beside its name so that its id stays its own.  Only what `resolves_to` proves
-to be held by its module is put in: the cache keeps no user's object alive.
-"""
-
 
 def _get_qualified_name(func: object) -> str:
     """The name of a callable, with the module it is in.
@@ -57,24 +48,8 @@ def _get_qualified_name(func: object) -> str:
     everything else is `module.name`.  A callable without a name is written as
     its type: `functools.partial`, `builtins.list.append`.
 
-    Cost: O(1), and a dict lookup when asked again for a function of torch.
-
     torch.fx: node.py, _get_qualified_name
     """
-    known = _known.get(id(func))
-    if known is not None:
-        return known[1]
-    text = _qualified_name(func)
-    lasting = text.startswith("torch.") or isinstance(func, BuiltinFunctionType)
-    if lasting and resolves_to(text, func):
-        if len(_known) >= _KNOWN_LIMIT:
-            _known.clear()
-        _known[id(func)] = (func, text)
-    return text
-
-
-def _qualified_name(func: object) -> str:
-    """What `_get_qualified_name` says, worked out."""
     name = getattr(func, "__name__", None)
     if not isinstance(name, str):
         return _of_type(type(func))

@@ -1,4 +1,4 @@
-"""Stage 02, use-def: names for values that fx passes on, and for constants.
+"""Stage 02, use-def: type aliases, such as AnyValue, and fx's own constants.
 
 This file imports nothing of fx, so that every other file can use the names.
 """

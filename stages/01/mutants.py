@@ -220,34 +220,6 @@ MUTANTS: Final = (
         told="return the same name again",
     ),
     Mutant(
-        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
-        misconception="the place after n is before the node that is next now",
-        was="        return InsertPoint(self, n.append)",
-        becomes="        return InsertPoint(self, n.next.prepend)",
-        told="the second one comes between x and the first",
-    ),
-    Mutant(
-        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
-        misconception="any function that puts a node there will do",
-        was="        return InsertPoint(self, n.append)",
-        becomes="        return InsertPoint(self, lambda x: n.append(x))",
-        told="not a function around it",
-    ),
-    Mutant(
-        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
-        misconception="without a node, new nodes go after the sentinel",
-        was="            return self.inserting_before(self._root)",
-        becomes="            return InsertPoint(self, self._root.append)",
-        told="is the end of the graph",
-    ),
-    Mutant(
-        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
-        misconception="n is always a node of this graph",
-        was='        self._check_place(n, "after")\n',
-        becomes="",
-        told="would go into the wrong list",
-    ),
-    Mutant(
         function="linked_list.linked_list._make_room",
         misconception="numbering all links again is simplest",
         was=(
@@ -286,20 +258,6 @@ MUTANTS: Final = (
         was="        counts[base] = number",
         becomes="        counts[base] = max(number, counts.get(base, 0))",
         told="holds the last number, not the highest",
-    ),
-    Mutant(
-        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
-        misconception="the insert point may be made first and checked then",
-        was=(
-            '        self._check_place(n, "after")\n'
-            "        return InsertPoint(self, n.append)"
-        ),
-        becomes=(
-            "        point = InsertPoint(self, n.append)\n"
-            '        self._check_place(n, "after")\n'
-            "        return point"
-        ),
-        told="changed the insert point anyway",
     ),
     Mutant(
         function="linked_list.linked_list.Link.prepend",

@@ -7,7 +7,6 @@ from typing import Final
 
 from fx.linked_list.linked_list import Link, LinkedList, _make_room
 from fx.linked_list.namespace import Namespace
-from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 
 
 class Dot(Link):
@@ -45,16 +44,6 @@ def names() -> str:
     return ", ".join(space.create_name(name) for name in ("add", "add", "if"))
 
 
-def inserted() -> str:
-    """Two nodes come after the first."""
-    graph = OrderedGraph[NamedNode[object]](NamedNode)
-    x = graph.create_node("placeholder", "x")
-    graph.create_node("output", "output")
-    with graph.inserting_after(x):
-        graph.create_node("call_method", "neg")
-    return " > ".join(node.name for node in graph.nodes)
-
-
 def room() -> str:
     """Keys that are crowded, and the same with room."""
     links = dots()
@@ -68,7 +57,6 @@ def room() -> str:
 SEE: Final[dict[str, Callable[[], str]]] = {
     "ring": ring,
     "Namespace.create_name": names,
-    "OrderedGraph.inserting_after": inserted,
     "_make_room": room,
 }
 """An exercise -> what it can do now."""

@@ -124,55 +124,6 @@ MUTANTS: Final = (
         told="must be refused, not iterated over",
     ),
     Mutant(
-        function="node.Node.replace_input_with",
-        misconception="only positional arguments can be nodes",
-        was="map_arg(self._kwargs, swap)",
-        becomes="self._kwargs",
-        told="replace_input_with must replace each occurrence",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="only the arguments have to change, not the users",
-        was="        self._connect(args, kwargs, tuple(inputs))",
-        becomes=(
-            "        self._args, self._kwargs = args, kwargs\n"
-            "        self._inputs = tuple(inputs)"
-        ),
-        told="an edge is recorded at both ends",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="the old input is replaced for all of its users",
-        was="        self._connect(args, kwargs, tuple(inputs))",
-        becomes=(
-            "        for user in list(old_input.users):\n"
-            "            user.args = map_arg(user._args, swap)\n"
-            "        self._connect(args, kwargs, tuple(inputs))"
-        ),
-        told="linear uses x too, and must keep it",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="it is enough that _connect checks the new node",
-        was="        self._check_node(new_input)\n",
-        becomes="",
-        told="`_check_node` must refuse, even if nothing would",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="a hook gets the new node itself",
-        was="new=new_input._name,",
-        becomes="new=new_input,",
-        told="the new one's name (a str)",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="a hook does not change the list of hooks",
-        was="""[*getattr(self.graph.owning_module, "_replace_hooks", ())]""",
-        becomes="""getattr(self.graph.owning_module, "_replace_hooks", ())""",
-        told="The second must be called all the same",
-    ),
-    Mutant(
         function="node.Node.replace_all_uses_with",
         misconception="the meta that is in the way is one's own",
         was="errors.meta_is_taken(replace_with.meta)",
@@ -511,33 +462,11 @@ MUTANTS: Final = (
         told="what nothing uses yet may be used later",
     ),
     Mutant(
-        function="node.Node.replace_input_with",
-        misconception="a new input comes last",
-        was="        inputs = dict.fromkeys(map(swap, self._inputs))\n",
-        becomes=(
-            "        inputs = dict.fromkeys(self._inputs)\n"
-            "        if old_input in inputs:\n"
-            "            del inputs[old_input]\n"
-            "            inputs[new_input] = None\n"
-        ),
-        told="so neg must be the first of its inputs",
-    ),
-    Mutant(
         function="node.Node.replace_all_uses_with",
         misconception="a copy of the old meta is the new node's meta",
         was="            replace_with.meta.update(self.meta)",
         becomes="            replace_with.meta = dict(self.meta)",
         told="copy them into the dict that the node has",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="an owner is true",
-        was="""[*getattr(self.graph.owning_module, "_replace_hooks", ())]""",
-        becomes=(
-            """[*(getattr(self.graph.owning_module, "_replace_hooks", ()) """
-            """if self.graph.owning_module else ())]"""
-        ),
-        told="do not ask `if owner`",
     ),
     Mutant(
         function="graph.Graph.erase_node",
@@ -622,34 +551,6 @@ MUTANTS: Final = (
         was="if not isinstance(leaf, Node):",
         becomes="if type(leaf) is not Node:",
         told="ask `isinstance(leaf, Node)`",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="`==` finds the old input",
-        was="        args = map_arg(self._args, swap)\n",
-        becomes=(
-            "        args = tuple(\n"
-            "            new_input if arg == old_input "
-            "else map_arg(arg, swap)\n"
-            "            for arg in self._args\n"
-            "        )\n"
-        ),
-        told="find the old input by `is`",
-    ),
-    Mutant(
-        function="node.Node.replace_input_with",
-        misconception="what is no container and not a Node stays",
-        was="        args = map_arg(self._args, swap)\n",
-        becomes=(
-            "        kinds = (list, tuple, dict, slice)\n"
-            "        args = tuple(\n"
-            "            map_arg(arg, swap)\n"
-            "            if isinstance(arg, kinds) or type(arg) is Node\n"
-            "            else arg\n"
-            "            for arg in self._args\n"
-            "        )\n"
-        ),
-        told="whatever its class is, it is the old input",
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",

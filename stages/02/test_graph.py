@@ -11,7 +11,7 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.use_def.contracts import ReplaceHook
+from fx.use_def.protocols import ReplaceHook
 from stages.checking import check, linear, raising, same, uses_intact, working
 
 

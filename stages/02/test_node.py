@@ -11,7 +11,7 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.use_def.contracts import ReplaceHook
+from fx.use_def.protocols import ReplaceHook
 from fx.use_def.values import AnyValue
 from stages.checking import (
     check,
@@ -409,119 +409,6 @@ def test_a_keyword_that_no_call_can_have_is_refused() -> None:
 # -- replacing an input ------------------------------------------------------
 
 
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_the_new_input_takes_the_place_of_the_old_one() -> None:
-    graph, _, linear, add, relu, _ = residual()
-    relu.replace_input_with(add, linear)
-    same(
-        names(relu.all_input_nodes),
-        ["linear"],
-        "After relu.replace_input_with(add, linear), linear must be the only "
-        "input of relu.",
-    )
-    uses_intact(
-        graph,
-        "relu uses linear instead of add now. The users of both must change, "
-        "because an edge is recorded at both ends.",
-    )
-    with graph.inserting_before(add):
-        neg = graph.call_function(torch.neg, (linear,))
-    add.replace_input_with(linear, neg)
-    same(
-        names(add.all_input_nodes),
-        ["neg", "x"],
-        "add takes neg in the place of linear, its first argument, so neg "
-        "must be the first of its inputs, too: inputs are in the order in "
-        "which the arguments name them.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_each_occurrence_is_replaced() -> None:
-    graph, x, linear, *_ = residual()
-    node = graph.call_function(
-        torch.cat, ([x, (x, linear)], x), {"out": x, "k": [{"k": x}]}
-    )
-    node.replace_input_with(x, linear)
-    same(
-        [str(node.args), str(node.kwargs), *names(node.all_input_nodes)],
-        [
-            "([linear, (linear, linear)], linear)",
-            "{'out': linear, 'k': [{'k': linear}]}",
-            "linear",
-        ],
-        "x was in a list, in a tuple inside it, and in keyword arguments. "
-        "replace_input_with must replace each occurrence.",
-    )
-    uses_intact(graph, "After the replacement, x must lose this user.")
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_other_arguments_stay() -> None:
-    graph, x, linear, add, *_ = residual()
-    add.args = (linear, x, 1.5, "x", None)
-    add.replace_input_with(x, linear)
-    same(
-        add.args,
-        (linear, linear, 1.5, "x", None),
-        "Only the node x must be replaced; constants and other nodes must "
-        "stay in their places.",
-    )
-    uses_intact(graph, "add uses linear twice now, and no longer uses x.")
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_arguments_are_not_compared() -> None:
-    _, x, linear, add, *_ = residual()
-    constant = Secretive()
-    add.args = (constant, x)
-    with working(
-        "An argument is a constant that cannot be compared with `==`, as a "
-        "tensor of many elements: find the old input by `is`."
-    ):
-        add.replace_input_with(x, linear)
-    check(add.args[0] is constant, "The constant must stay what it is.")
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_an_input_of_a_subclass_is_replaced() -> None:
-    graph, x, linear, add, *_ = residual()
-    linear.__class__ = Marked
-    add.replace_input_with(linear, x)
-    check(
-        add.args[0] is x,
-        "The old input is of a class derived from Node, and is still among the "
-        "arguments: whatever its class is, it is the old input.",
-    )
-    uses_intact(graph, "linear was replaced by x.")
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_other_users_keep_the_old_input() -> None:
-    _, x, linear, add, *_ = residual()
-    add.replace_input_with(x, linear)
-    same(
-        names(x.users),
-        ["linear"],
-        "x was replaced as an input of add. linear uses x too, and must keep "
-        "it: replace_input_with changes one user, replace_all_uses_with all.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_an_input_of_another_graph_is_refused() -> None:
-    graph, x, _, add, *_ = residual()
-    stranger = residual().linear
-    with raising(
-        RuntimeError,
-        "does not belong to this Graph",
-        "The new input is a node of another graph, and must be refused.",
-    ):
-        add.replace_input_with(x, stranger)
-    uses_intact(graph, "A refused replacement must not change any edge.")
-    check(add not in stranger.users, "The refused node has a new user.")
-
-
 class Told(torch.nn.Module):
     """An owner with a replace hook that records its calls."""
 
@@ -536,82 +423,6 @@ class Told(torch.nn.Module):
         """Record a replacement, and the inputs of the user at this time."""
         inputs = " ".join(names(user.all_input_nodes))
         self.heard.append(f"{old} by {new!r} in {user}, with inputs {inputs}")
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_the_owner_of_the_graph_is_told() -> None:
-    graph, x, linear, add, *_ = residual()
-    owner = Told()
-    graph.owning_module = owner
-    add.replace_input_with(x, linear)
-    same(
-        owner.heard,
-        ["x by 'linear' in add, with inputs linear x"],
-        "The graph's owner has a replace hook. It must be called once, before "
-        "the arguments change, with the old node, the new one's name (a str), "
-        "and the user.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_an_owner_may_be_false() -> None:
-    class Empty(Told):
-        def __len__(self) -> int:
-            return 0
-
-    graph, x, linear, add, *_ = residual()
-    owner = Empty()
-    graph.owning_module = owner
-    add.replace_input_with(x, linear)
-    same(
-        len(owner.heard),
-        1,
-        "The owner's class has a `__len__` that gives 0, as an empty "
-        "nn.Sequential does, so its truth value is false. It is an owner all "
-        "the same, and its hook must be called: do not ask `if owner`.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_a_hook_may_take_itself_out() -> None:
-    graph, x, linear, add, *_ = residual()
-    owner = Told()
-
-    def once(*, old: Node, new: str, user: Node) -> None:
-        owner._replace_hooks.remove(once)
-
-    owner._replace_hooks.insert(0, once)
-    graph.owning_module = owner
-    add.replace_input_with(x, linear)
-    same(
-        len(owner.heard),
-        1,
-        "The owner has two hooks, and the first takes itself out of the list "
-        "when it is called. The second must be called all the same: loop over "
-        "a copy of the list.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_the_new_input_is_checked_first() -> None:
-    graph, x, _, add, relu, _ = residual()
-    stranger = residual().linear
-    owner = Told()
-    graph.owning_module = owner
-    for old in (x, relu):  # add does not use relu
-        with raising(
-            RuntimeError,
-            "does not belong to this Graph",
-            "The new input is a node of another graph, which `_check_node` "
-            "must refuse, even if nothing would be replaced.",
-        ):
-            add.replace_input_with(old, stranger)
-    same(
-        owner.heard,
-        [],
-        "The new input was refused, but the hooks had been called already: "
-        "check the new input before anything else.",
-    )
 
 
 # -- replacing all uses ------------------------------------------------------
@@ -842,22 +653,6 @@ def test_a_replacement_of_another_graph_is_refused() -> None:
         {},
         "The replacement was refused, but the meta had been copied to it "
         "already: check the node before you copy.",
-    )
-
-
-@pytest.mark.exercise("node.Node.replace_input_with")
-def test_only_this_node_is_replaced_and_not_one_like_it() -> None:
-    graph = Graph()
-    x = graph.placeholder("x")
-    one = graph.call_function(torch.relu, (x,))
-    other = graph.call_function(torch.relu, (x,))
-    add = graph.call_function(operator.add, (one, other))
-    add.replace_input_with(one, x)
-    same(
-        sorted(names(add.all_input_nodes)),
-        ["relu_1", "x"],
-        "relu and relu_1 are two nodes that call the same function. Only relu "
-        "was to be replaced: compare nodes with `is`.",
     )
 
 

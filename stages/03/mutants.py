@@ -60,100 +60,6 @@ MUTANTS: Final = (
         told="`CONSTANTS` has exact types",
     ),
     Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="Only positional arguments can hold a Proxy.",
-        was="self.create_arg(kwargs) if kwargs else {}",
-        becomes="kwargs",
-        told="A Proxy among the kwargs must become its node, by",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="The graph makes nodes, so the graph is asked.",
-        was="self.create_node(",
-        becomes="self.graph.create_node(",
-        told="makes the node without asking `self.create_node`",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="A proxy is always a Proxy.",
-        was="return self.proxy(node)",
-        becomes="return Proxy(node, self)",
-        told="yours does not ask `self.proxy`",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="A node's name is never asked for.",
-        was="lowered, named, name, type_expr)",
-        becomes="lowered, named)",
-        told="create_proxy was asked for the name `active`",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="A new proxy finds a tracer by itself.",
-        was="return self.proxy(node)",
-        becomes="return Proxy(node)",
-        told="must have the tracer that recorded it",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="A factory is told of the node, and that is all.",
-        was="""            return self.proxy(node)
-        return proxy_factory_fn(node)""",
-        becomes="""            return self.proxy(node)
-        proxy_factory_fn(node)
-        return self.proxy(node)""",
-        told="`proxy_factory_fn` made a proxy, and another one came back",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="Arguments are lowered one by one.",
-        was="""lowered: AnyValue = self.create_arg(args)
-        named: AnyValue = self.create_arg(kwargs) if kwargs else {}""",
-        becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
-        named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
-        told="It must be asked once for the whole of it",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="The method is called on the Attribute.",
-        was="(self.root, *args)",
-        becomes="(self, *args)",
-        told="without a getattr node for the method in front of it",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="Methods of tensors have positional arguments only.",
-        was="*args), kwargs",
-        becomes="*args), {}",
-        told="and the keyword arguments as such",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="A method call is a call of the fetched method.",
-        was='"call_method", self.attr, (self.root, *args), kwargs',
-        becomes='"call_method", "__call__", (self, *args), kwargs',
-        told="`x.relu()` must be one call_method node on x",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="Making the node is all there is to recording.",
-        was="""return self.tracer.create_proxy(
-            "call_method", self.attr, (self.root, *args), kwargs
-        )""",
-        becomes="""lower = self.tracer.create_arg
-        return self.tracer.proxy(self.tracer.create_node(
-            "call_method", self.attr, lower((self.root, *args)), lower(kwargs)
-        ))""",
-        told="The method call must be recorded by it, once",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="The arguments are the second argument.",
-        was="(self.root, *args)",
-        becomes="(self.root, args)",
-        told="each argument of the call",
-    ),
-    Mutant(
         function="proxy.Attribute.__getattr__",
         misconception="Each use of an attribute fetches it.",
         was="self.node: Node = fetch.node\n        return self.node",
@@ -307,98 +213,60 @@ MUTANTS: Final = (
         told="nothing of it runs before the first item",
     ),
     Mutant(
-        function="proxy.Proxy.__bool__",
-        misconception="The error is the Proxy's own; no tracer knows better.",
-        was="return self.tracer.to_bool(self)",
-        becomes='raise TraceError("inputs to control flow: if x + 1 > 0:")',
-        told="A tracer may override `to_bool`, and this one did",
+        function="proxy.proxies_in",
+        misconception="Every proxy is exactly a Proxy.",
+        was="if kind is Proxy or issubclass(kind, Proxy):",
+        becomes="if kind is Proxy:",
+        told="An `Attribute` is a proxy too",
     ),
     Mutant(
-        function="proxy.Proxy.__bool__",
-        misconception="An assert can always be recorded.",
-        was="self.tracer.trace_asserts and ",
-        becomes="",
-        told="This tracer has no `trace_asserts`",
+        function="proxy.proxies_in",
+        misconception="A proxy is what has a node.",
+        was="if kind is Proxy or issubclass(kind, Proxy):",
+        becomes='if hasattr(value, "node") and not isinstance(value, type):',
+        told="records nothing",
     ),
     Mutant(
-        function="proxy.Proxy.__bool__",
-        misconception="With trace_asserts every condition holds.",
-        was=" and frames.is_asserting(sys._getframe(1))",
-        becomes="",
-        told="Only an assert is recorded with `trace_asserts`",
+        function="proxy.proxies_in",
+        misconception="Containers are not nested.",
+        was="proxies += proxies_in(parts(value), fields=fields)",
+        becomes="proxies += [a for a in parts(value) if isinstance(a, Proxy)]",
+        told="at any depth",
     ),
     Mutant(
-        function="proxy.Proxy.__bool__",
-        misconception="Any object is true if nothing says otherwise.",
-        was="return self.tracer.to_bool(self)",
-        becomes="return True",
-        told="A graph has one path, so a Proxy has no truth value",
+        function="proxy.proxies_in",
+        misconception="A dataclass is a container.",
+        was="fields or not dataclasses.is_dataclass(kind)",
+        becomes="fields or kind",
+        told="dataclasses are not looked into",
     ),
     Mutant(
-        function="proxy.Proxy.__bool__",
-        misconception="What is recorded needs no answer.",
-        was="            return True\n",
-        becomes="",
-        told="a recorded assert is answered with True",
-    ),
-    # -- operators -----------------------------------------------------------
-    Mutant(
-        function="proxy._reflects.method",
-        misconception="The proxy is always the first operand.",
-        was="args = (other, self)",
-        becomes="args = (self, other)",
-        told="the other operand comes first, as in the source",
+        function="proxy._common_tracer",
+        misconception="Proxies are given by position.",
+        was="values = (*args, *kwargs.values()) if kwargs else args",
+        becomes="values = args or (*kwargs.values(),)",
+        told="wherever they are",
     ),
     Mutant(
-        function="proxy._reflects.method",
-        misconception="Any operand has a tracer.",
-        was="return self.tracer.create_proxy(",
-        becomes="return GraphAppendingTracer(self.node.graph).create_proxy(",
-        told="is recorded by the tracer of x",
+        function="proxy._common_tracer",
+        misconception="Equal tracers are one.",
+        was="proxy.tracer is not first",
+        becomes="proxy.tracer != first",
+        told="even if `==` says so",
     ),
     Mutant(
-        function="proxy._records.method",
-        misconception="An operator has operands and nothing else.",
-        was="function, args, kwargs)",
-        becomes="function, args, {})",
-        told="keywords too",
+        function="proxy._common_tracer",
+        misconception="No proxy is in a dataclass.",
+        was="fields=True",
+        becomes="fields=False",
+        told="The proxy may be anywhere",
     ),
     Mutant(
-        function="proxy._records.method",
-        misconception="An operator is a method.",
-        was='"call_function", function,',
-        becomes='"call_method", function.__name__,',
-        told="must be recorded as one call of operator.",
-    ),
-    Mutant(
-        function="proxy._reflects.method",
-        misconception="the tracer is that of the left operand",
-        was="self.tracer.create",
-        becomes="(other if isinstance(other, Proxy) else self).tracer.create",
-        told="records by the tracer of `self`, whatever",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="a proxy is true",
-        was=(
-            "        if proxy_factory_fn is None:\n"
-            "            return self.proxy(node)\n"
-            "        return proxy_factory_fn(node)"
-        ),
-        becomes=(
-            "        return (proxy_factory_fn and "
-            "proxy_factory_fn(node)) or self.proxy(node)"
-        ),
-        told="Ask whether there is a factory",
-    ),
-    Mutant(
-        function="proxy.TracerBase.create_proxy",
-        misconception="A factory is true.",
-        was="""        if proxy_factory_fn is None:
-            return self.proxy(node)
-        return proxy_factory_fn(node)""",
-        becomes="        return (proxy_factory_fn or self.proxy)(node)",
-        told="It must wrap the node all the same",
+        function="proxy._common_tracer",
+        misconception="A call has two operands.",
+        was="for proxy in proxies:",
+        becomes="for proxy in proxies[1:2]:",
+        told="All proxies of a call",
     ),
     Mutant(
         function="proxy.Attribute.__getattr__",
@@ -416,43 +284,6 @@ MUTANTS: Final = (
         becomes="""        given = proxies_in(args, fields=True)
         tracer = _common_tracer(orig_method, args, {} if given else kwargs)""",
         told="so give it args and kwargs together",
-    ),
-    Mutant(
-        function="proxy._records.method",
-        misconception="Without a second operand it is None.",
-        was="tracer: TracerBase = args[0].tracer",
-        becomes="""args = tuple(arg for arg in args if arg is not None)
-        tracer: TracerBase = args[0].tracer""",
-        told="How many there are is said by how many the method is given",
-    ),
-    Mutant(
-        function="proxy.Attribute.__call__",
-        misconception="None is no argument.",
-        was="(self.root, *args), kwargs",
-        becomes="(self.root, *filter(lambda a: a is not None, args)), kwargs",
-        told="and without it 1 would be the lower bound",
-    ),
-    Mutant(
-        function="proxy._reflects.method",
-        misconception="None is not an operand",
-        was="        args = (other, self)",
-        becomes=(
-            "        if other is None:\n"
-            "            return NotImplemented\n"
-            "        args = (other, self)"
-        ),
-        told="although the left operand is not a number",
-    ),
-    Mutant(
-        function="proxy._reflects.method",
-        misconception="the other operand is a number",
-        was="        args = (other, self)",
-        becomes=(
-            "        if not isinstance(other, (int, float, Proxy)):\n"
-            "            return NotImplemented\n"
-            "        args = (other, self)"
-        ),
-        told="although the left operand is not a number",
     ),
     Mutant(
         function="proxy.Proxy.__torch_function__",

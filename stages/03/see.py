@@ -30,22 +30,14 @@ def lowered() -> str:
     return f"{value} became {x.tracer.create_arg(value)}"
 
 
-def made() -> str:
-    """One operation."""
-    return recorded(
-        lambda x: x.tracer.create_proxy("call_method", "relu", (x,), {})
-    )
-
-
 SEE: Final[dict[str, Callable[[], str]]] = {
     "TracerBase.create_arg": lowered,
-    "TracerBase.create_proxy": made,
-    "operators": lambda: recorded(lambda x: 1 - x * 2),
-    "attributes": lambda: recorded(lambda x: x.shape[0] + x.sum(1)),
+    "Attribute.__getattr__": lambda: recorded(lambda x: x.T.sum() + x.shape[0]),
+    "recorder": lambda: recorded(lambda x: torch.stack([x.mT, x])),
     "Proxy.__torch_function__": lambda: recorded(
         lambda x: torch.relu(torch.cat([x, x], dim=1))
     ),
-    "questions": lambda: recorded(_unpacked),
+    "Proxy.__iter__": lambda: recorded(_unpacked),
 }
 """An exercise -> what it can do now."""
 

@@ -12,7 +12,6 @@ from fx.proxy import Attribute, GraphAppendingTracer, Proxy
 from fx.use_def.values import AnyValue
 from stages.checking import check, same, same_graph, uses_intact, working
 
-CALLED = "proxy.Attribute.__call__"
 FETCHED = "proxy.Attribute.__getattr__"
 
 
@@ -54,116 +53,6 @@ def begin() -> tuple[Graph, Proxy]:
 def targets(graph: Graph) -> list[AnyValue]:
     """The targets of all nodes but the placeholder, in order."""
     return [node.target for node in graph.nodes][1:]
-
-
-# -- called ------------------------------------------------------------------
-
-
-@pytest.mark.exercise(CALLED)
-def test_a_method_call_is_one_node() -> None:
-    graph, x = begin()
-    Attribute(x, "relu")()
-    same_graph(
-        graph,
-        """
-        graph():
-            %x : [num_users=1] = placeholder[target=x]
-            %relu : [num_users=0] = call_method[target=relu]\
-(args = (%x,), kwargs = {})
-        """,
-        "`x.relu()` must be one call_method node on x, without a getattr "
-        "node for the method in front of it. Its arguments are x and then "
-        "each argument of the call: `(x, *args)`, so here x alone.",
-    )
-
-
-@pytest.mark.exercise(CALLED)
-def test_a_method_call_has_all_its_arguments() -> None:
-    graph, x = begin()
-    Attribute(x, "clamp")(0, max=x)
-    same_graph(
-        graph,
-        """
-        graph():
-            %x : [num_users=1] = placeholder[target=x]
-            %clamp : [num_users=0] = call_method[target=clamp]\
-(args = (%x, 0), kwargs = {max: %x})
-        """,
-        "`x.clamp(0, max=x)`: first x, then each argument of the call on its "
-        "own (not the tuple of them), and the keyword arguments as such.",
-    )
-    uses_intact(graph, "An argument of the method call lost its use.")
-
-
-@pytest.mark.exercise(CALLED)
-def test_none_is_an_argument_like_any_other() -> None:
-    graph, x = begin()
-    Attribute(x, "clamp")(None, 1, out=None)
-    node = next(iter(reversed(graph.nodes)))
-    same(
-        (node.args, node.kwargs),
-        ((x.node, None, 1), {"out": None}),
-        "`x.clamp(None, 1, out=None)` must have all its arguments: None is "
-        "one of them, and without it 1 would be the lower bound.",
-    )
-
-
-@pytest.mark.exercise(CALLED)
-def test_the_result_of_a_method_call_is_a_proxy() -> None:
-    _, x = begin()
-    result = Attribute(x, "neg")()
-    same(
-        type(result).__name__,
-        "Proxy",
-        "A method call gives a Proxy for its result.",
-    )
-    same(
-        (result.node.op, result.node.target),
-        ("call_method", "neg"),
-        "The result of the call must be a Proxy of the call_method node.",
-    )
-
-
-@pytest.mark.exercise(CALLED)
-def test_two_calls_are_two_nodes() -> None:
-    graph, x = begin()
-    bound = Attribute(x, "neg")
-    bound()
-    bound()
-    same(
-        targets(graph),
-        ["neg", "neg"],
-        "A bound method that is kept and called twice is two calls.",
-    )
-
-
-@pytest.mark.exercise(CALLED)
-def test_the_tracer_records_a_method_call() -> None:
-    graph = Graph()
-    tracer = Noting(graph)
-    Attribute(Proxy(graph.placeholder("x"), tracer), "neg")()
-    same(
-        tracer.noted,
-        ("neg",),
-        "A tracer may override `create_proxy` to see each operation. The "
-        "method call must be recorded by it, once.",
-    )
-
-
-@pytest.mark.exercise(CALLED)
-def test_what_was_used_as_a_value_may_still_be_called() -> None:
-    graph, x = begin()
-    bound = Attribute(x, "neg")
-    _ = bound.node  # by now it is a fetch, too
-    bound(1)
-    last = next(iter(reversed(graph.nodes)))
-    same(
-        (last.target, last.args),
-        ("neg", (x.node, 1)),
-        "`f = x.neg; torch.add(f, 1); f(1)`: f was used as a value and is then "
-        "called. The call is a method call on x all the same, and does not "
-        "depend on what was recorded before.",
-    )
 
 
 # -- fetched -----------------------------------------------------------------

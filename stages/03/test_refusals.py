@@ -11,33 +11,19 @@ from collections.abc import Iterator
 import pytest
 
 from fx.graph import Graph
-from fx.proxy import GraphAppendingTracer, Proxy, TraceError, assert_fn
+from fx.proxy import GraphAppendingTracer, Proxy, TraceError
 from fx.use_def.values import AnyValue
 from stages.checking import check, raising, same, same_graph
 
 ITERATED = "proxy.Proxy.__iter__"
-ASKED = "proxy.Proxy.__bool__"
 
 
 class Knowing(GraphAppendingTracer):
-    """A tracer that has an answer to every question."""
+    """A tracer that has an answer."""
 
-    def __init__(self, graph: Graph, answer: bool = True) -> None:
+    def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.answer = answer
         self.asked: list[str] = []
-        self.recorded: list[AnyValue] = []
-
-    def create_proxy(self, *args: AnyValue, **kwargs: AnyValue) -> Proxy:
-        """Note the target."""
-        result = super().create_proxy(*args, **kwargs)
-        self.recorded.append(result.node.target)
-        return result
-
-    def to_bool(self, obj: Proxy) -> bool:
-        """The answer."""
-        self.asked.append(obj.node.name)
-        return self.answer
 
     def iter(self, obj: Proxy) -> Iterator[AnyValue]:
         """Three items."""
@@ -176,126 +162,3 @@ def test_the_tracer_may_know_the_items() -> None:
         return
     same(items, ["a", "b", "c"], "The tracer's items must be given.")
     same(tracer.asked, ["x"], "The tracer is asked once, with the Proxy.")
-
-
-# -- asked for a truth value -------------------------------------------------
-
-
-@pytest.mark.exercise(ASKED)
-def test_a_condition_cannot_be_traced() -> None:
-    _, x = begin()
-    sentence = "A graph has one path, so a Proxy has no truth value."
-    with raising(TraceError, "inputs to control flow", sentence):
-        if x:
-            pass
-    with raising(TraceError, "inputs to control flow", sentence):
-        _ = not x
-    with raising(TraceError, "inputs to control flow", sentence):
-        while x > 0:
-            break
-
-
-@pytest.mark.exercise(ASKED)
-def test_the_error_names_the_line() -> None:
-    _, x = begin()
-    with raising(
-        TraceError,
-        "if x + 1 > 0:",
-        "The error names the line of the user that asked, which is not in fx.",
-    ):
-        if x + 1 > 0:
-            pass
-
-
-@pytest.mark.exercise(ASKED)
-def test_the_tracer_may_know_the_truth() -> None:
-    for answer in (True, False):
-        graph = Graph()
-        tracer = Knowing(graph, answer)
-        x = Proxy(graph.placeholder("x"), tracer)
-        try:
-            found = bool(x)
-        except TraceError:
-            check(
-                False,
-                "A tracer may override `to_bool`, and this one did: ask "
-                "`self.tracer.to_bool` and let it raise or answer.",
-            )
-            return
-        same(found, answer, f"The tracer's answer is {answer}.")
-        same(tracer.asked, ["x"], "The tracer is asked once, with the Proxy.")
-
-
-@pytest.mark.exercise(ASKED)
-def test_an_assert_is_recorded_if_the_tracer_wants_it() -> None:
-    graph, x = begin()
-    x.tracer.trace_asserts = True
-    try:
-        assert x, "never shown"
-    except TraceError:
-        check(
-            not graph.find_nodes(op="call_function", target=assert_fn),
-            "`assert x` was recorded, and refused all the same: a recorded "
-            "assert is answered with True, and the trace goes on.",
-        )
-        check(
-            False,
-            "With `trace_asserts`, `assert x` is recorded: look at the "
-            "instruction that your caller is executing.",
-        )
-    same_graph(
-        graph,
-        """
-        graph():
-            %x : [num_users=1] = placeholder[target=x]
-            %assert_fn : [num_users=0] = call_function\
-[target=fx.proxy.assert_fn](args = (%x,), kwargs = {})
-        """,
-        "With `trace_asserts`, `assert x` is one call of assert_fn.",
-    )
-
-
-@pytest.mark.exercise(ASKED)
-def test_the_tracer_records_an_assert() -> None:
-    graph = Graph()
-    tracer = Knowing(graph)
-    tracer.trace_asserts = True
-    x = Proxy(graph.placeholder("x"), tracer)
-    assert x
-    same(
-        (tracer.recorded, tracer.asked),
-        ([assert_fn], []),
-        "A tracer may override `create_proxy` to see each operation. The "
-        "assert must be recorded by it, once, and `to_bool` not be asked.",
-    )
-
-
-@pytest.mark.exercise(ASKED)
-def test_an_assert_is_a_condition_otherwise() -> None:
-    graph, x = begin()
-    with raising(
-        TraceError,
-        "inputs to control flow",
-        "This tracer has no `trace_asserts`: `assert x` is a condition like "
-        "any other.",
-    ):
-        assert x
-    check(
-        not graph.find_nodes(op="call_function", target=assert_fn),
-        "Without `trace_asserts` nothing is recorded for an assert.",
-    )
-
-
-@pytest.mark.exercise(ASKED)
-def test_an_if_is_no_assert() -> None:
-    _, x = begin()
-    x.tracer.trace_asserts = True
-    with raising(
-        TraceError,
-        "inputs to control flow",
-        "Only an assert is recorded with `trace_asserts`; an `if` still has "
-        "two paths.",
-    ):
-        if not x:
-            raise AssertionError
-        print("the other path")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,13 @@ import pytest
 import torch
 
 from fx.graph import Graph
-from fx.proxy import GraphAppendingTracer, Proxy
+from fx.proxy import GraphAppendingTracer, Proxy, _common_tracer, proxies_in
 from fx.use_def.values import AnyValue, Argument
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 EXERCISE = "proxy.Proxy.__torch_function__"
+FOUND = "proxy.proxies_in"
+COMMON = "proxy._common_tracer"
 
 
 def begin(*names: str) -> tuple[Graph, list[Proxy]]:
@@ -22,6 +25,24 @@ def begin(*names: str) -> tuple[Graph, list[Proxy]]:
     graph = Graph()
     tracer = GraphAppendingTracer(graph)
     return graph, [Proxy(graph.placeholder(name), tracer) for name in names]
+
+
+@dataclasses.dataclass
+class Window:
+    """A dataclass of the user's code."""
+
+    start: AnyValue
+    size: AnyValue = 1
+
+
+class Alike(GraphAppendingTracer):
+    """A tracer that is equal to all others."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
 
 
 class Scripting(GraphAppendingTracer):
@@ -45,6 +66,94 @@ def recording(call: str, sentence: str) -> Iterator[None]:
             f"`{call}` was not recorded but raised {type(error).__name__}: "
             f"{error}. {sentence}",
         )
+
+
+def found_in(*values: AnyValue, fields: bool = True) -> list[int]:
+    """The identities of the proxies, because `==` of two is recorded."""
+    return [*map(id, proxies_in(values, fields=fields))]
+
+
+@pytest.mark.exercise(FOUND)
+def test_proxies_are_found_at_any_depth() -> None:
+    _, (x, y, z) = begin("x", "y", "z")
+    same(
+        found_in(x, 1, "text", None, {"key": [(2, y)]}, slice(0, z), [], x),
+        [*map(id, (x, y, z, x))],
+        "Proxies are in containers at any depth, and come from left to right.",
+    )
+    same(found_in(3, [], {"x": "y"}), [], "There is no proxy in these.")
+
+
+@pytest.mark.exercise(FOUND)
+def test_an_attribute_is_a_proxy_that_stays_without_a_node() -> None:
+    graph, (x,) = begin("x")
+    shape = x.shape
+    same(
+        found_in([shape]),
+        [id(shape)],
+        "An `Attribute` is a proxy too, and so is any subclass.",
+    )
+    same(
+        len(graph.nodes),
+        1,
+        "To look for proxies records nothing: an Attribute whose node is "
+        "asked for fetches it.",
+    )
+
+
+@pytest.mark.exercise(FOUND)
+def test_fields_are_looked_into_where_asked_for() -> None:
+    _, (x, y) = begin("x", "y")
+    held = [Window(x), {"w": Window(1, [y])}]
+    same(
+        found_in(*held),
+        [id(x), id(y)],
+        "With `fields=True` a proxy may be a field of a dataclass.",
+    )
+    same(
+        found_in(*held, x, fields=False),
+        [id(x)],
+        "With `fields=False` dataclasses are not looked into, at any depth.",
+    )
+    same(found_in(Window), [], "A class of dataclasses has no fields itself.")
+
+
+@pytest.mark.exercise(COMMON)
+def test_the_tracer_is_that_of_any_proxy() -> None:
+    _, (x,) = begin("x")
+    for args, kwargs in (
+        ((1, [x]), {}),
+        ((), {"other": x}),
+        ((Window(x),), {"other": None}),
+    ):
+        with recording(f"{args}, {kwargs}", "The proxy may be anywhere."):
+            tracer = _common_tracer(torch.add, args, kwargs)
+        check(
+            tracer is x.tracer,
+            "There is one proxy, by position, by keyword or in a field of a "
+            "dataclass, and its tracer records.",
+        )
+
+
+@pytest.mark.exercise(COMMON)
+@pytest.mark.parametrize("kind", [GraphAppendingTracer, Alike])
+def test_tracers_are_one_if_they_are_the_same_object(
+    kind: type[GraphAppendingTracer],
+) -> None:
+    graph = Graph()
+    x, y = (Proxy(graph.placeholder(name), kind(graph)) for name in ("x", "y"))
+    for args, kwargs in (
+        ((x, x, y), {}),
+        ((x,), {"other": [y]}),
+        ((x, Window(y)), {}),
+    ):
+        with raising(
+            RuntimeError,
+            "multiple different tracers",
+            "All proxies of a call must be of one tracer, wherever they are, "
+            "and no tracer is another one, even if `==` says so.",
+        ):
+            _common_tracer(torch.add, args, kwargs)
 
 
 @pytest.mark.exercise(EXERCISE)

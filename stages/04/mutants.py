@@ -148,82 +148,6 @@ MUTANTS: Final = (
         told="Forget a patch only after its place is right",
     ),
     Mutant(
-        function="tracing.tracer.Tracer.is_leaf_module",
-        misconception="A leaf is a module without children.",
-        was="""        return m.__module__.startswith(
-            ("torch.nn", "torch.ao.nn")
-        ) and not isinstance(m, nn.Sequential)""",
-        becomes="        return not list(m.children())",
-        told="is a leaf, with children or without",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.is_leaf_module",
-        misconception="All that comes with torch.nn is a leaf.",
-        was=" and not isinstance(m, nn.Sequential)",
-        becomes="",
-        told="it only calls one module after the other",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.is_leaf_module",
-        misconception="What is derived from a leaf is a leaf.",
-        was="m.__module__.startswith(",
-        becomes="type(m).__mro__[-3 + (type(m).__mro__[1] is nn.Module)]"
-        ".__module__.startswith(",
-        told="A user's subclass of nn.Linear may do anything",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.is_leaf_module",
-        misconception="A Sequential is an nn.Sequential and nothing else.",
-        was="not isinstance(m, nn.Sequential)",
-        becomes="type(m) is not nn.Sequential",
-        told="is a Sequential too, and is traced through",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.is_leaf_module",
-        misconception="Whatever begins with torch comes with torch.",
-        was='("torch.nn", "torch.ao.nn")',
-        becomes='"torch"',
-        told="A class that is defined in torchvision.ops.misc",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="A path that is false is not a path.",
-        was="if path is None:",
-        becomes="if not path:",
-        told="The root has a path: the empty one",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="Only the children of the root have a path.",
-        was="self.root.named_modules()",
-        becomes="self.root.named_children()",
-        told="nested ones too, must be searched",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="A path is asked for only while a trace runs.",
-        was="paths = {m: name for name, m in self.root.named_modules()}",
-        becomes="paths = {}",
-        told="Without `submodule_paths` the root's modules",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="The modules can be searched at each call.",
-        was="paths = self.submodule_paths",
-        becomes="paths: dict[nn.Module, str] | None = None",
-        told="searching all the modules for each call",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="Of several paths the last one counts.",
-        was="{m: name for name, m in self.root.named_modules()}",
-        becomes=(
-            "{m: name for name, m in "
-            "self.root.named_modules(remove_duplicate=False)}"
-        ),
-        told="has the path found first, after the trace as well",
-    ),
-    Mutant(
         function="tracing.tracer.Tracer.call_module",
         misconception="A module is run by its forward.",
         was="return forward(*args, **kwargs)",
@@ -427,68 +351,6 @@ MUTANTS: Final = (
         becomes="path = self.path_of_module(a)",
         told="the answer is None, and create_arg goes on",
     ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="Every call of a global with a proxy is recorded.",
-        was="if id(function) in self._leaves:",
-        becomes="if callable(function):",
-        told="`double` is not a leaf of this trace",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="Proxies are positional arguments.",
-        was="find_proxy(args, kwargs)",
-        becomes="find_proxy(args)",
-        told="The proxy is a keyword argument",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="Proxies are never inside containers.",
-        was="find_proxy(args, kwargs)",
-        becomes=(
-            "next((a for a in (*args, *kwargs.values()) "
-            "if isinstance(a, Proxy)), None)"
-        ),
-        told="The proxy is an item of a list",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="A leaf is recorded like any function.",
-        was="return record_leaf(proxy, function, args, kwargs)",
-        becomes=(
-            "return proxy.tracer.create_proxy("
-            '"call_function", function, args, kwargs)'
-        ),
-        told="it notes `is_wrapped`",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="A leaf is always recorded.",
-        was="            if proxy is not None:",
-        becomes="            if proxy is None:\n"
-        '                return self.create_proxy("call_function", '
-        "function, args, kwargs)\n"
-        "            else:",
-        told="No proxy is among the arguments, so the function is just called",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="What is there is true.",
-        was="            if proxy is not None:",
-        becomes="            if proxy:",
-        told="if you ask `if proxy` and not `is not None`",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer._answer_function",
-        misconception="All proxies that I meet are mine.",
-        was="return record_leaf(proxy, function, args, kwargs)",
-        becomes="""leaf = self.create_proxy(
-                    "call_function", function, args, kwargs
-                )
-                leaf.node.meta["is_wrapped"] = True
-                return leaf""",
-        told="record by the tracer of the proxy",
-    ),
     # -- threads -------------------------------------------------------------
     Mutant(
         function="tracing.patching.Patches._begin",
@@ -586,13 +448,6 @@ MUTANTS: Final = (
         was="wanted = isinstance(attr_val, nn.Parameter)",
         becomes="wanted = attr_val.requires_grad",
         told="A parameter whose requires_grad is False is a parameter",
-    ),
-    Mutant(
-        function="tracing.tracer.Tracer.path_of_module",
-        misconception="Paths stay what they are.",
-        was="paths = {m: name",
-        becomes="paths = self.submodule_paths = {m: name",
-        told="what a search has found may be old",
     ),
     Mutant(
         function="tracing.tracer.Tracer.call_module",

@@ -60,16 +60,6 @@ def patched() -> str:
     return f"while a trace runs {while_traced!r}, then {place['greet']()!r}"
 
 
-def leaves() -> str:
-    """The line that is drawn by default."""
-    modules = nn.Linear(1, 1), nn.Sequential(), Residual()
-    return ", ".join(
-        f"{type(one).__name__} {'is' if is_leaf else 'is not'} a leaf"
-        for one in modules
-        for is_leaf in [Tracer().is_leaf_module(one, "")]
-    )
-
-
 def resnet() -> str:
     """A real network is traced."""
     network = next(one for one in ZOO if one.name == "resnet18")
@@ -84,20 +74,10 @@ def graph_of(tracer: Tracer, op: Opcode) -> str:
     return "\n".join(f"{node.format_node()}" for node in found)
 
 
-def leaf() -> str:
-    """The calls in a trace of the example, one of them of a leaf function."""
-    graph = Tracer().trace(Scaled())
-    calls = (node for node in graph.nodes if node.op == "call_function")
-    return "\n".join(f"{node.format_node()}" for node in calls)
-
-
 SEE: Final[dict[str, Callable[[], str]]] = {
     "patcher": patched,
-    "Tracer.is_leaf_module": leaves,
-    "Tracer.path_of_module": lambda: graph_of(Tracer(), "call_module"),
     "Tracer.call_module": resnet,
     "Tracer.getattr": lambda: graph_of(Deep(), "get_attr"),
     "Tracer._state_node": lambda: graph_of(Tracer(), "get_attr"),
-    "Tracer._answer_function": leaf,
 }
 """An exercise -> what it can do now."""

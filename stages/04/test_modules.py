@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-import torch
 from torch import nn
 
 from fx.proxy import Proxy
@@ -23,25 +21,7 @@ from stages.checking import (
 )
 from stages.residual import Residual
 
-LEAF = "tracing.tracer.Tracer.is_leaf_module"
-PATH = "tracing.tracer.Tracer.path_of_module"
 CALL = "tracing.tracer.Tracer.call_module"
-
-
-class Childless(nn.Module):
-    """A module of the user's that has no children."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Twice x.
-
-        Args:
-            x: of any shape.
-        """
-        return x + x
-
-
-class OwnLinear(nn.Linear):
-    """A layer of the user's, derived from one of torch."""
 
 
 class Net(nn.Module):
@@ -99,225 +79,6 @@ def refuse(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         "A leaf is not entered: its forward must not be called, only the "
         "call recorded.",
     )
-
-
-# -- leaves ------------------------------------------------------------------
-
-
-@pytest.mark.exercise(LEAF)
-def test_layers_of_torch_are_leaves() -> None:
-    for module in (nn.Linear(1, 1), nn.ReLU(), nn.MultiheadAttention(4, 1)):
-        name = type(module).__name__
-        check(
-            Tracer().is_leaf_module(module, "layer"),
-            f"nn.{name} comes with torch.nn, so it is a leaf, with children "
-            "or without.",
-        )
-
-
-@pytest.mark.exercise(LEAF)
-def test_torch_nn_is_more_than_its_layers() -> None:
-    place = {"__module__": "torch.nn.utils.parametrize"}
-    other: Callable[[], nn.Module] = type("List", (nn.Module,), place)
-    check(
-        Tracer().is_leaf_module(other(), "parametrizations"),
-        "A class that is defined in torch.nn.utils.parametrize is in torch.nn, "
-        "too, so its modules are leaves.",
-    )
-
-
-@pytest.mark.exercise(LEAF)
-def test_modules_of_the_user_are_traced_through() -> None:
-    for module in (Residual(), Childless()):
-        name = type(module).__name__
-        check(
-            not Tracer().is_leaf_module(module, "block"),
-            f"{name} is the user's own class and is traced through, even if "
-            "it has no children.",
-        )
-
-
-@pytest.mark.exercise(LEAF)
-def test_a_sequential_is_traced_through() -> None:
-    check(
-        not Tracer().is_leaf_module(nn.Sequential(nn.ReLU()), "layers"),
-        "nn.Sequential comes with torch.nn, but it only calls one module "
-        "after the other: it is traced through, to show them.",
-    )
-    place = {"__module__": "torch.ao.nn.intrinsic.modules.fused"}
-    fused: Callable[[], nn.Module] = type("LinearReLU", (nn.Sequential,), place)
-    check(
-        not Tracer().is_leaf_module(fused(), "layers"),
-        "A subclass of nn.Sequential that comes with torch.ao.nn is a "
-        "Sequential too, and is traced through.",
-    )
-
-
-@pytest.mark.exercise(LEAF)
-def test_a_subclass_of_the_user_is_traced_through() -> None:
-    check(
-        not Tracer().is_leaf_module(OwnLinear(1, 1), "layer"),
-        "A user's subclass of nn.Linear may do anything in its forward: it "
-        "is traced through.",
-    )
-
-
-@pytest.mark.exercise(LEAF)
-def test_layers_of_quantization_are_leaves() -> None:
-    for kind in ("quantized", "qat"):
-        place = {"__module__": f"torch.ao.nn.{kind}.modules.linear"}
-        layer: Callable[[], nn.Module] = type("Linear", (nn.Module,), place)
-        check(
-            Tracer().is_leaf_module(layer(), "layer"),
-            "Modules of torch.ao.nn are leaves as those of torch.nn are, and "
-            f"one of torch.ao.nn.{kind} is not to you.",
-        )
-
-
-@pytest.mark.exercise(LEAF)
-def test_modules_of_other_packages_are_traced_through() -> None:
-    for package in ("torchvision.ops.misc", "my.torch.nn", "torch.optim.own"):
-        other: Callable[[], nn.Module]
-        other = type("Layer", (nn.Module,), {"__module__": package})
-        check(
-            not Tracer().is_leaf_module(other(), "layer"),
-            f"A class that is defined in {package} does not come with "
-            "torch.nn or torch.ao.nn, so it is traced through.",
-        )
-
-
-# -- paths -------------------------------------------------------------------
-
-
-@pytest.mark.exercise(PATH)
-def test_the_path_during_a_trace() -> None:
-    net = Net()
-    tracer = started(net)
-    for path in ("first", "first.linear", "rest.0.linear"):
-        same(
-            tracer.path_of_module(net.get_submodule(path)),
-            path,
-            f"The module at {path} must be found by its whole path.",
-        )
-
-
-@pytest.mark.exercise(PATH)
-def test_the_path_of_the_root() -> None:
-    net = Net()
-    tracer = started(net)
-    try:
-        path = tracer.path_of_module(net)
-    except NameError:
-        path = "(nothing)"
-    same(path, "", 'The root has a path: the empty one, "".')
-
-
-@pytest.mark.exercise(PATH)
-def test_the_path_after_a_trace() -> None:
-    net = Net()
-    tracer = started(net)
-    tracer.submodule_paths = None
-    try:
-        path = tracer.path_of_module(net.first.linear)
-    except (NameError, TypeError, AttributeError):
-        path = "(nothing)"
-    same(
-        path,
-        "first.linear",
-        "Without `submodule_paths` the root's modules, nested ones too, "
-        "must be searched.",
-    )
-    net.add_module("late", nn.ReLU())
-    with working(
-        "The trace is over, and the root has got another module since. Search "
-        "again at each question: what a search has found may be old."
-    ):
-        tracer.path_of_module(net.get_submodule("late"))
-
-
-@pytest.mark.exercise(PATH)
-def test_a_path_is_one_look_up_during_a_trace() -> None:
-    net = Net()
-    tracer = started(net)
-    walks: list[str] = []
-
-    def walk(**options: AnyValue) -> Iterator[tuple[str, nn.Module]]:
-        walks.append("named_modules")
-        every: Iterator[tuple[str, nn.Module]]
-        every = nn.Module.named_modules(net, **options)
-        return every
-
-    class Paths(dict[nn.Module, str]):
-        """Notes when somebody goes through it."""
-
-        def __iter__(self) -> Iterator[nn.Module]:
-            walks.append("submodule_paths")
-            return super().__iter__()
-
-        def items(self) -> AnyValue:
-            """Note it, and give the pairs."""
-            walks.append("submodule_paths")
-            return super().items()
-
-    vars(net)["named_modules"] = walk
-    tracer.submodule_paths = Paths(tracer.submodule_paths or {})
-    tracer.path_of_module(net.first)
-    check(
-        not walks,
-        "During a trace `submodule_paths` has every path: searching all the "
-        "modules for each call makes a trace slow. Look the module up in the "
-        "dict.",
-        picture=f"gone through: {', '.join(walks)}",
-    )
-
-
-@pytest.mark.exercise(PATH)
-def test_a_module_that_is_installed_during_a_trace() -> None:
-    net = Net()
-    tracer = started(net)
-    tracer.path_of_module(net.first)  # an unwritten function says so here
-    net.later = Residual()
-    with raising(
-        NameError,
-        "not installed as a submodule",
-        "The code that is traced has installed a module. During a trace "
-        "`submodule_paths` alone says what is installed: the module is "
-        "refused, as in torch.fx.",
-    ):
-        tracer.path_of_module(net.later)
-
-
-@pytest.mark.exercise(PATH)
-def test_a_module_with_two_paths_has_the_first() -> None:
-    net = Net()
-    tracer = started(net)
-    same(
-        tracer.path_of_module(net.again),
-        "rest.0",
-        "A module that is there twice has the path found first.",
-    )
-    tracer.submodule_paths = None
-    same(
-        tracer.path_of_module(net.again),
-        "rest.0",
-        "A module that is there twice has the path found first, after the "
-        "trace as well.",
-    )
-
-
-@pytest.mark.exercise(PATH)
-def test_a_module_from_elsewhere_has_no_path() -> None:
-    net = Net()
-    tracer = started(net)
-    tracer.path_of_module(net.first)  # an unwritten function says so here
-    sentence = "A module outside the root is refused, with a NameError."
-    for paths in (tracer.submodule_paths, None):
-        tracer.submodule_paths = paths
-        try:
-            with raising(NameError, "not installed as a submodule", sentence):
-                tracer.path_of_module(Residual())
-        except LookupError as error:
-            check(False, f"{sentence} Yours raised {type(error).__name__}.")
 
 
 # -- calls -------------------------------------------------------------------
@@ -707,13 +468,3 @@ def test_a_call_of_a_module_from_elsewhere() -> None:
         "A module that the root does not have cannot be recorded.",
     ):
         tracer.call_module(nn.Linear(4, 4), refuse, (x,), {})
-
-
-@pytest.mark.exercise("tracing.tracer.Tracer.is_leaf_module")
-def test_only_a_sequential_is_not_a_leaf() -> None:
-    lists = torch.nn.ModuleList([torch.nn.ReLU()])
-    check(
-        Tracer().is_leaf_module(lists, "lists"),
-        "A ModuleList comes with torch.nn and is not a Sequential: it is a "
-        "leaf, as every other module of torch.nn.",
-    )

@@ -7,159 +7,48 @@ from typing import Final
 from stages.manifest import Mutant
 
 MUTANTS: Final = (
-    # -- call_module ---------------------------------------------------------
+    # -- has_syntax ----------------------------------------------------------
     Mutant(
-        function="codegen.emit.Emitter.call_module",
-        misconception="A dot can come before every component of a path.",
-        was="self._attribute(self._root, path_of(node))",
-        becomes='f"{self._root}.{path_of(node)}"',
-        told="where a dot cannot be",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_module",
-        misconception="The code calls the module `self`, always.",
-        was="self._root",
-        becomes='"self"',
-        told="The target is a path from the root module",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_module",
-        misconception="A statement is `name = value`, nothing else.",
-        was='self._assign(node, f"{module}({arguments})")',
-        becomes='f"{self.variables[node]} = {module}({arguments})"',
-        told="the assignment does not say it",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_module",
-        misconception="The variable of a node is its name.",
-        was='self._assign(node, f"{module}({arguments})")',
-        becomes='f"{node.name}{self._annotation(node)} = '
-        '{module}({arguments})"',
-        told="`self.variables[node]`, not `node.name`",
-    ),
-    # -- call_method ---------------------------------------------------------
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="All of node.args are arguments of the method.",
-        was="args[1:]",
-        becomes="args",
-        told="goes before the dot",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="What comes before the dot is written as anywhere.",
-        was="self._primary(args[0])",
-        becomes="self._text(args[0])",
-        told="The object may be a constant",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="There is always an object.",
-        was="if not args:",
-        becomes="if args is None:",
-        told="has no object to call a method of",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="The target is one name, and a dot comes before it.",
-        was="self._attribute(self._primary(args[0]), path_of(node))",
-        becomes='f"{self._primary(args[0])}.{node.target}"',
-        told="since class is a keyword",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="Whatever the target is, its text is the path.",
-        was="path_of(node)",
-        becomes="str(node.target)",
-        told="not a path",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="The method says enough; the node need not be named.",
-        was='f"Node {node} calls the method {node.target!r} of nothing: "',
-        becomes='f"The method {node.target!r} is called of nothing: "',
-        told="names the node (here step)",
-    ),
-    # -- call_function -------------------------------------------------------
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="An operator may always change its operand.",
-        was="has_syntax(spelling, node, self._last_users)",
-        becomes="has_syntax("
-        "spelling, node, dict.fromkeys(node.all_input_nodes, node))",
-        told="mul reads n after this line",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
+        function="codegen.emit.has_syntax",
         misconception="An operator can always be written as syntax.",
-        was="has_syntax(spelling, node, self._last_users)",
-        becomes="node.args",
-        told="`has_syntax` says no",
+        was="node._kwargs or len(args) != operator.arity",
+        becomes="node._kwargs",
+        told="as many operands as its `arity` says",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="Functions are called by their names, operators too.",
-        was="has_syntax(spelling, node, self._last_users)",
-        becomes="not node.args",
-        told="so the line has its syntax",
+        function="codegen.emit.has_syntax",
+        misconception="Operators have no keywords.",
+        was="node._kwargs or len",
+        becomes="len",
+        told="has no place for the keyword",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="Every call of getattr is an attribute access.",
-        was="target is getattr and is_attribute_access(node)",
-        becomes="target is getattr",
-        told="would lose the default",
+        function="codegen.emit.has_syntax",
+        misconception="An operator may always change its operand.",
+        was="last_users[left] is node",
+        becomes="True",
+        told="which the second would read",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="Every function whose name is an identifier is a leaf.",
-        was='node.meta.get("is_wrapped") and spelling.isidentifier()',
-        becomes="spelling.isidentifier()",
-        told="Only nodes with meta['is_wrapped']",
+        function="codegen.emit.has_syntax",
+        misconception="What is read later must not be changed.",
+        was="is_item = operator.function is setitem",
+        becomes="is_item = False",
+        told="x may be read later",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="A statement is the text alone; nothing is to be noted.",
-        was='if node.meta.get("is_wrapped") and spelling.isidentifier():',
-        becomes="if not spelling:",
-        told="code traced again would look into len",
+        function="codegen.emit.has_syntax",
+        misconception="Whatever is used last may be on the left.",
+        was="if not issubclass(type(left), Node):",
+        becomes="if type(left) is int:",
+        told="the left side must be a variable",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="A leaf can be noted under whatever it is called by.",
-        was=" and spelling.isidentifier()",
-        becomes="",
-        told="only identifiers are noted",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="An argument is written alike in front of a dot.",
-        was="self._primary(args[0])",
-        becomes="self._text(args[0])",
-        told="which reads `12.` as a float",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="What looks like an attribute access is one.",
-        was="target is getattr and is_attribute_access(node)",
-        becomes="is_attribute_access(node)",
-        told="only a call of getattr can be a dot",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="`==` and `is` are the same for functions.",
-        was="target is getattr",
-        becomes="target == getattr",
-        told="Ask whether it *is* getattr",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="A wrapped function is noted, called or not.",
-        was="        if target is getattr",
-        becomes='        if node.meta.get("is_wrapped"):\n'
-        "            self.wrapped[str(spelling)] = None\n"
-        "        if target is getattr",
-        told="Only calls are noted",
+        function="codegen.emit.has_syntax",
+        misconception="Brackets may follow anything.",
+        was="issubclass(type(args[0]), _INDEXED)",
+        becomes="True",
+        told="cannot have any",
     ),
     # -- placeholder ---------------------------------------------------------
     Mutant(
@@ -216,8 +105,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="Variables are sorted by name.",
-        was="for used in node._inputs:",
-        becomes="for used in sorted(node._inputs, key=str):",
+        was="for used in node._inputs if",
+        becomes="for used in sorted(node._inputs, key=str) if",
         told="in the order of the node's `_inputs`",
     ),
     Mutant(
@@ -244,8 +133,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="The variable of a node is its name.",
-        was="freed.append(variables[used])",
-        becomes="freed.append(used.name)",
+        was="[variables[used] for",
+        becomes="[used.name for",
         told="what is freed is `self.variables[node]`",
     ),
     # -- bind ----------------------------------------------------------------
@@ -525,20 +414,6 @@ MUTANTS: Final = (
         told="`claim` after that",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="a global has the function's name",
-        was="self.wrapped[spelling] = None",
-        becomes="self.wrapped[target.__name__] = None",
-        told="must be the name that the line calls",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="a mark that is there is true",
-        was='node.meta.get("is_wrapped")',
-        becomes='"is_wrapped" in node.meta',
-        told="ask for the value, and not whether there is one",
-    ),
-    Mutant(
         function="codegen.codegen.CodeGen._gen_python_code",
         misconception="splitlines counts lines",
         was='definition.count("\\n") + 1',
@@ -546,41 +421,10 @@ MUTANTS: Final = (
         told="count its line breaks, which `splitlines` does not do",
     ),
     Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="None is no object",
-        was="if not args:",
-        becomes="if not args or args[0] is None:",
-        told="there is no object only if args is empty",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_method",
-        misconception="the object may be given by keyword",
-        was="        args = node._args\n",
-        becomes="        args = node._args or tuple(node._kwargs.values())\n",
-        told="is the first *positional* argument",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter.call_function",
-        misconception="a dot fetches what isidentifier accepts",
-        was="if target is getattr and is_attribute_access(node):",
-        becomes=(
-            "if (\n"
-            "            target is getattr\n"
-            "            and len(args) == 2\n"
-            "            and str(args[1]).isidentifier()\n"
-            "        ):"
-        ),
-        told="because class is a keyword",
-    ),
-    Mutant(
         function="codegen.emit.Emitter._end",
         misconception="what is used is an argument itself",
-        was="for used in node._inputs:",
-        becomes=(
-            "for used in dict.fromkeys(\n"
-            "            a for a in node.args if isinstance(a, Node)\n"
-            "        ):"
-        ),
+        was="for used in node._inputs if",
+        becomes="for used in node.args if isinstance(used, Node) and",
         told="which are inside a list",
     ),
     Mutant(

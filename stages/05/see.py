@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Final
 
 import torch
 
 from fx._symbolic_trace import symbolic_trace
+from fx.graph import Graph
 from stages.residual import Residual
 
 
@@ -15,6 +17,15 @@ def bound() -> str:
     """The globals that the code of a graph needs."""
     traced = symbolic_trace(lambda x: torch.relu(x).to(torch.float64))
     return ", ".join(sorted(traced.graph.python_code("self").globals))
+
+
+def operators() -> str:
+    """One operator as a call and as syntax."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.call_function(operator.iadd, (1, x))
+    graph.output(graph.call_function(operator.iadd, (x, 1)))
+    return graph.python_code("self").src.strip()
 
 
 def lines() -> str:
@@ -30,7 +41,9 @@ def run() -> str:
 
 
 SEE: Final[dict[str, Callable[[], str]]] = {
-    "statements": lines,
+    "has_syntax": operators,
+    "Emitter.placeholder": lines,
+    "Emitter._end": lines,
     "GlobalNames.bind": bound,
     "CodeGen._gen_python_code": lines,
     "compile_forward": run,

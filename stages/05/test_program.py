@@ -21,7 +21,7 @@ from fx.codegen.codegen import CodeGen
 from fx.codegen.source import compile_forward, line_of
 from fx.graph import Graph
 from fx.node import Node
-from fx.use_def.contracts import PythonCode, PyTreeInfo
+from fx.use_def.protocols import PythonCode, PyTreeInfo
 from fx.use_def.values import AnyValue
 from stages.checking import check, raising, same, same_text, stub_of, working
 from stages.residual import Residual

@@ -502,4 +502,13 @@ MUTANTS: Final = (
         ),
         told="copies of the parameters",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="an input is the caller's to drop",
+        was='if not node.users and node._op != "output":',
+        becomes=(
+            'if not node.users and node._op not in ("output", "placeholder"):'
+        ),
+        told="not even an input that has no users",
+    ),
 )

@@ -680,13 +680,16 @@ class TestFreeing:
     @freeing()
     def test_the_result_outlives_the_run(self) -> None:
         module = chain()
+        with module.graph.inserting_after(next(iter(module.graph.nodes))):
+            module.graph.placeholder("unused")
         interpreter = Interpreter(module)
-        interpreter.run(torch.ones(2))
+        interpreter.run(torch.ones(2), torch.ones(3))
         same(
             [str(node) for node in interpreter.env],
             ["output"],
             "When all is done env holds the value of the output, and nothing "
-            "else: the output has no users, and is not dropped.",
+            "else, not even an input that has no users. (The output has none "
+            "either, and is not dropped.)",
         )
 
     def test_all_values_are_kept_if_one_asks_for_it(self) -> None:

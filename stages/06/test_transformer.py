@@ -30,33 +30,6 @@ class Gelu(Transformer):
         return super().call_function(target, args, kwargs)
 
 
-class Loud(nn.Module):
-    """A module that notes when it is run."""
-
-    ran = False
-
-    def forward(self, x: torch.Tensor, by: float = 1.0) -> torch.Tensor:
-        """The input times `by`."""
-        self.ran = True
-        return x * by
-
-
-def loud_transformer() -> tuple[Transformer, Loud]:
-    """A transformer of a module that has a Loud, and that Loud."""
-    graph = Graph()
-    x = graph.placeholder("x")
-    graph.output(graph.call_module("loud", (x,)))
-    loud = Loud()
-    return Transformer(GraphModule({"loud": loud}, graph)), loud
-
-
-RECORDED = """
-graph():
-    %x : [num_users=1] = placeholder[target=x]
-    %loud : [num_users=0] = call_module[target=loud](args = (%x,), kwargs = {})
-"""
-
-
 # -- transform ---------------------------------------------------------------
 
 TRANSFORM = pytest.mark.exercise("interpreter.Transformer.transform")

@@ -6,95 +6,12 @@ from typing import Final
 
 from stages.manifest import Mutant
 
-_PAIR = "rewriting.patterns.Exact.pair"
-_COMPARE = "passes.utils.matcher_utils.Search.compare"
 _MATCH_NODE = "passes.utils.matcher_utils.Search.match_node"
 _IS_CONVEX = "passes.utils.matcher_utils.is_convex"
-_OBSTACLE = "passes.utils.matcher_utils.Search.obstacle"
 _INSERT = "rewriting.replacing.Edit.insert"
-_FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
 _LOOK_AGAIN = "rewriting.rules.Worklist.look_again"
 
-_BY_ORDER = """(
-            (*pattern.args, *pattern.kwargs.values()),
-            (*node.args, *node.kwargs.values()),
-        )"""
-
 MUTANTS: Final = (
-    Mutant(
-        function=_PAIR,
-        misconception="Equal targets make equal calls.",
-        was="if node.op != pattern.op:",
-        becomes="if False:",
-        told="the opcode must agree, too",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="Inputs match by their names.",
-        was="if node.target != pattern.target and node.op not in BY_OPCODE:",
-        becomes="if node.target != pattern.target:",
-        told="the target does not count",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="Positional arguments are all there is to compare.",
-        was="pair = side_by_side(pattern, node)",
-        becomes="pair = pattern.args, node.args",
-        told="follow the positional ones in the pair",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="Keywords are paired by their order.",
-        was="pair = side_by_side(pattern, node)",
-        becomes=f"pair = {_BY_ORDER}",
-        told="keywords must have the same names",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="Keywords are a set of names.",
-        was="pair = side_by_side(pattern, node)",
-        becomes="same = {*pattern.kwargs} == {*node.kwargs}\n"
-        f"        pair = ({_BY_ORDER}) if same else None",
-        told="Paired by their order, a would be y",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="zip will see to calls with more arguments.",
-        was=" and len(pair[0]) == len(pair[1])",
-        becomes="",
-        told="must not fall off the end",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="== is equality of constants.",
-        was="equal_constants(sought, found):\n            return",
-        becomes="sought == found:\n            return",
-        told="`==` alone takes 1 for True",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="A wildcard fits anything, each time anew.",
-        was="known = self.nodes_map.setdefault(sought, found)",
-        becomes="known = self.nodes_map[sought] = found",
-        told="an input stands for one value",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="What fits needs no writing down.",
-        was="self.nodes_map.setdefault(sought, found)",
-        becomes="self.nodes_map.get(sought, found)",
-        told="the replacement will ask nodes_map",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="zip compares lists of different lengths.",
-        was="""            if len(sought) != len(found):
-                return f"{len(found)} items instead of {len(sought)}"
-            self.stack += reversed(list(zip(sought, found, strict=True)))""",
-        becomes="""            pairs = list(zip(sought, found, strict=False))
-            self.stack += reversed(pairs)""",
-        told="zip stops at the shorter list",
-    ),
     Mutant(
         function=_MATCH_NODE,
         misconception="If op, target and arguments agree, it is a match.",
@@ -168,34 +85,6 @@ MUTANTS: Final = (
         told="as long as nothing comes back",
     ),
     Mutant(
-        function=_OBSTACLE,
-        misconception="Matches overlap if one lies inside of the other.",
-        was="if not self.taken.isdisjoint(inside):",
-        becomes="if inside and inside <= self.taken:",
-        told="one shared node is enough",
-    ),
-    Mutant(
-        function=_OBSTACLE,
-        misconception="Nothing of a match may be in another one.",
-        was="if not self.taken.isdisjoint(inside):",
-        becomes="if any(n in self.taken for n in match.nodes_map.values()):",
-        told="inputs are not erased",
-    ),
-    Mutant(
-        function=_OBSTACLE,
-        misconception="A match that is contained is convex.",
-        was="if len(self.pattern.returning) > 1 and not is_convex(inside):",
-        becomes="if False:",
-        told="A value leaves the match and comes back",
-    ),
-    Mutant(
-        function=_OBSTACLE,
-        misconception="Nothing happens between the nodes of a match.",
-        was="return self.moves_across(inside)",
-        becomes='return ""',
-        told="moves_across knows",
-    ),
-    Mutant(
         function=_INSERT,
         misconception="The values of the match are still those of the graph.",
         was="[self.current(value) for value in match.placeholder_nodes]",
@@ -231,34 +120,6 @@ MUTANTS: Final = (
         told="the copied get_attr must fetch that one",
     ),
     Mutant(
-        function=_FILTERS,
-        misconception="One filter that says yes is enough.",
-        was="if all(",
-        becomes="if not match_filters or any(",
-        told="One of two filters says no",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="Filters come after the edit, to choose what is told.",
-        was="plan_rewrites(gm, matcher, matches, make)",
-        becomes="plan_rewrites(gm, matcher, found, make)",
-        told="only the first match is replaced",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="A module that nothing calls does no harm.",
-        was="gm.delete_all_unused_submodules()",
-        becomes="pass",
-        told="the unused submodules go",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="Constants are always literal.",
-        was="matcher_for(pattern, ignore_literals, options)",
-        becomes="matcher_for(pattern, False, options)",
-        told="ignore_literals is True",
-    ),
-    Mutant(
         function=_LOOK_AGAIN,
         misconception="Only new nodes can be in new matches.",
         was="map_arg(new, lambda node: touched.setdefault(node, 0))",
@@ -285,34 +146,6 @@ MUTANTS: Final = (
         was="if depth < self.reach:",
         becomes="if depth:",
         told="stop at a pattern's size",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="One opcode is one operation.",
-        was="if node.target != pattern.target and node.op not in BY_OPCODE:",
-        becomes="if False:",
-        told="it is another operation",
-    ),
-    Mutant(
-        function=_PAIR,
-        misconception="A default that is left out is another call.",
-        was="if isinstance(pattern.target, OpOverload):",
-        becomes="if False:",
-        told="by_schema fills in defaults",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="A node of the pattern takes what it gets.",
-        was='return f"{sought} is not {found!r}"',
-        becomes='return ""',
-        told="only an input of the pattern takes constants",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="Lists of one length fit.",
-        was="self.stack += reversed(list(zip(sought, found, strict=True)))",
-        becomes="pass",
-        told="nothing else compares them",
     ),
     Mutant(
         function=_MATCH_NODE,
@@ -357,54 +190,6 @@ MUTANTS: Final = (
         told="the new nodes say what they replace",
     ),
     Mutant(
-        function=_COMPARE,
-        misconception="An input is one object.",
-        was="known is found or equal_constants(known, found)",
-        becomes="known is found",
-        told="for constants it is equality that counts",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="Equality of constants is `==`, at an input at least.",
-        was="known is found or equal_constants(known, found)",
-        becomes="known is found or known == found",
-        told="`==` says they are equal, but they are of two types",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="The same thing is always equal to itself.",
-        was="known is found or equal_constants(known, found)",
-        becomes="equal_constants(known, found)",
-        told="the same thing fits whatever `==` says",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="With ignore_literals nothing has to agree.",
-        was='return f"{sought} is not {found!r}"',
-        becomes="""return (
-                ""
-                if self.matcher.ignore_literals and sought.op == "placeholder"
-                else f"{sought} is not {found!r}"
-            )""",
-        told="with ignore_literals, too, an input stands for one value",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="A constant that is ignored may be anything.",
-        was=" and not holds_node((sought, found)):",
-        becomes=":",
-        told="lets a constant be another constant",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="What the pattern has a list for is a list.",
-        was="""        if isinstance(sought, (list, tuple)) and isinstance(
-            found, (list, tuple)
-        ):""",
-        becomes="        if isinstance(sought, (list, tuple)):",
-        told="if both are lists or tuples",
-    ),
-    Mutant(
         function=_MATCH_NODE,
         misconception="Names are the matcher's business, not match_node's.",
         was="if pair is None and self.named(sought, found):",
@@ -440,13 +225,6 @@ MUTANTS: Final = (
         told="keep what you have seen",
     ),
     Mutant(
-        function=_OBSTACLE,
-        misconception="Several values are in the way of each other.",
-        was="len(self.pattern.returning) > 1 and not is_convex(inside)",
-        becomes="len(self.pattern.returning) > 1",
-        told="neither comes back",
-    ),
-    Mutant(
         function=_INSERT,
         misconception="A match stays what it was when it was found.",
         was="        show_inputs(rewrite, values)\n",
@@ -478,28 +256,6 @@ MUTANTS: Final = (
         was="exchanged = [*self.stack, ",
         becomes="exchanged = [",
         told="A choice is the whole stack",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="Match by match is the same, and simpler.",
-        was="""    rewrites = plan_rewrites(gm, matcher, matches, make)
-    commit(gm, rewrites, options)
-""",
-        becomes="""    rewrites = []
-    for match in matches:
-        planned = plan_rewrites(gm, matcher, [match], make)
-        commit(gm, planned, options)
-        rewrites += planned
-""",
-        told="Plan all rewrites before you commit any",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="What is planned can be committed one by one.",
-        was="    commit(gm, rewrites, options",
-        becomes="    for rewrite in rewrites:\n"
-        "        commit(gm, [rewrite], options",
-        told="Give all rewrites to one `commit`",
     ),
     Mutant(
         function=_LOOK_AGAIN,
@@ -546,53 +302,6 @@ MUTANTS: Final = (
         told="what `compare` answers must end the search",
     ),
     Mutant(
-        function=_PAIR,
-        misconception="Arguments side by side must be of one number.",
-        was="""        if pair is not None and len(pair[0]) == len(pair[1]):
-            return pair""",
-        becomes="""        if pair is not None:
-            return pair if len(pair[0]) == len(pair[1]) else None""",
-        told="leave room for what the schema fills in",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="An input without a partner has None.",
-        was="known = self.nodes_map.setdefault(sought, found)",
-        becomes="""known = self.nodes_map.get(sought)
-                if known is None:
-                    known = self.nodes_map[sought] = found""",
-        told="None is a constant like any other",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="What is no node is a constant.",
-        was="not holds_node((sought, found))",
-        becomes="not isinstance(found, Node)",
-        told="A slice with a node in it is no constant",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="Literals are single values.",
-        was="not holds_node((sought, found))",
-        becomes="(type(sought) is type(found) and not holds_node("
-        "(sought, found)))",
-        told="A tuple of numbers is a constant, too",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="An input is a wildcard.",
-        was='sought.op == "placeholder"',
-        becomes="self.pattern.nodes[sought].wildcard",
-        told="it takes a constant all the same",
-    ),
-    Mutant(
-        function=_COMPARE,
-        misconception="A stack is a list to append to.",
-        was="reversed(list(zip(sought, found, strict=True)))",
-        becomes="zip(sought, found, strict=True)",
-        told="The first items are compared first",
-    ),
-    Mutant(
         function=_MATCH_NODE,
         misconception="A partner is never None.",
         was="if sought in self.nodes_map:",
@@ -618,37 +327,6 @@ MUTANTS: Final = (
             for place, one in enumerate(made.placeholders)
         }""",
         told="whatever they are called",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="Filters may be asked at the end.",
-        was="rewrites = plan_rewrites(gm, matcher, matches, make)",
-        becomes="""rewrites = [
-        one for one in plan_rewrites(gm, matcher, found, make)
-        if one.match in matches
-    ]""",
-        told="it is not called for that one",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="A module that replaces is a GraphModule.",
-        was="if isinstance(replacement, nn.Module):",
-        becomes="if isinstance(replacement, GraphModule):",
-        told="a module need not be a GraphModule",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="Without a match there is nothing to do.",
-        was="if isinstance(replacement, nn.Module):",
-        becomes="if rewrites and isinstance(replacement, nn.Module):",
-        told="submodules go in either case",
-    ),
-    Mutant(
-        function=_FILTERS,
-        misconception="A rewritten graph is to be checked.",
-        was="gm.delete_all_unused_submodules()",
-        becomes="gm.delete_all_unused_submodules()\n        gm.graph.lint()",
-        told="do not lint the graph",
     ),
     Mutant(
         function=_LOOK_AGAIN,
@@ -692,13 +370,6 @@ MUTANTS: Final = (
         told="not only the first",
     ),
     Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="the anchor is what the match returns",
-        was="rewrite.match.anchors[0]",
-        becomes="rewrite.match.returning_nodes[0]",
-        told="it is `match.anchors[0]`",
-    ),
-    Mutant(
         function="passes.utils.matcher_utils.Search.match_node",
         misconception="a wildcard takes what is taken",
         was=(
@@ -730,25 +401,6 @@ MUTANTS: Final = (
             "for one in found.users)"
         ),
         told="That is one user, and user_count is 1",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="a list is matched by a list, and a tuple by a tuple",
-        was="            found, (list, tuple)\n",
-        becomes=(
-            "            found, list if isinstance(sought, list) else tuple\n"
-        ),
-        told="A list and a tuple of one length may fit",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="only plain lists and tuples have items",
-        was="            found, (list, tuple)\n        ):",
-        becomes=(
-            "            found, (list, tuple)\n"
-            "        ) and not hasattr(found, '_fields'):"
-        ),
-        told="The graph has a named tuple, which is a tuple",
     ),
     Mutant(
         function="passes.utils.matcher_utils.is_convex",
@@ -827,77 +479,12 @@ MUTANTS: Final = (
         told="which looks into lists, and not only for nodes",
     ),
     Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="there is a rewrite for each match",
-        was=(
-            "rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made\n"
-            "        )\n"
-            "        for rewrite in rewrites\n"
-        ),
-        becomes=(
-            "match.anchors[0], match.nodes_map, rewrite.made\n"
-            "        )\n"
-            "        for match, rewrite in zip(matches, rewrites)\n"
-        ),
-        told="do not pair rewrites and matches by their place",
-    ),
-    Mutant(
         function="rewriting.rules.Worklist.look_again",
         misconception="a node is replaced by a node or a constant",
         was="map_arg(new, lambda node: touched.setdefault(node, 0))",
         becomes="""if isinstance(new, Node):
                 touched.setdefault(new, 0)""",
         told="the list took the place of cat",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="an input is what it was met as last",
-        was=(
-            "                known = self.nodes_map.setdefault(sought, found)"
-        ),
-        becomes=(
-            "                known = self.nodes_map.get(sought, found)\n"
-            "                self.nodes_map[sought] = found"
-        ),
-        told="leave the value that an input has",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="None is not a literal",
-        was=(
-            "if self.matcher.ignore_literals and not "
-            "holds_node((sought, found)):"
-        ),
-        becomes=(
-            "if (\n"
-            "            self.matcher.ignore_literals\n"
-            "            and not holds_node((sought, found))\n"
-            "            and sought is not None\n"
-            "            and found is not None\n"
-            "        ):"
-        ),
-        told="and ignore_literals takes any.",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="`str` writes a value",
-        was='return f"{found!r} instead of {sought!r}"',
-        becomes='return f"{found} instead of {sought}"',
-        told="x without its quotes is a node",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="dicts are compared item by item",
-        was="        if isinstance(sought, (list, tuple))",
-        becomes=(
-            "        if isinstance(sought, dict) and isinstance(found, "
-            "dict):\n"
-            "            self.stack += [(sought[k], found.get(k)) for "
-            "k in sought]\n"
-            '            return ""\n'
-            "        if isinstance(sought, (list, tuple))"
-        ),
-        told="Only lists and tuples are compared item by item",
     ),
     Mutant(
         function="passes.utils.matcher_utils.Search.match_from",
@@ -949,54 +536,6 @@ MUTANTS: Final = (
         told="shares the dict `meta`",
     ),
     Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="a generator asks the filter of its time",
-        was=(
-            "    matches = [\n"
-            "        match\n"
-            "        for match in found\n"
-            "        if all(wanted(match, gm.graph, matcher.pattern) "
-            "for wanted in filters)\n"
-            "    ]"
-        ),
-        becomes=(
-            "    matches = found\n"
-            "    for wanted in filters:\n"
-            "        matches = (m for m in matches if wanted(m, "
-            "gm.graph, matcher.pattern))\n"
-            "    matches = list(matches)"
-        ),
-        told="Each filter must be asked",
-    ),
-    Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="only False rejects",
-        was="wanted(match, gm.graph, matcher.pattern) for",
-        becomes="wanted(match, gm.graph, matcher.pattern) is not False for",
-        told="the answer of never is None",
-    ),
-    Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="a filter gets the pattern as it was given",
-        was="wanted(match, gm.graph, matcher.pattern)",
-        becomes="wanted(match, gm.graph, pattern)",
-        told="and a filter must get its graph",
-    ),
-    Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="a callback that is false is none",
-        was="replacement, replacement_callback)\n",
-        becomes="replacement, replacement_callback or None)\n",
-        told="It makes the replacement all the same",
-    ),
-    Mutant(
-        function="subgraph_rewriter.replace_pattern_with_filters",
-        misconception="any replacement lets modules go",
-        was="if isinstance(replacement, nn.Module):",
-        becomes="if isinstance(replacement, (Graph, nn.Module)):",
-        told="The replacement is a Graph, which has no modules",
-    ),
-    Mutant(
         function="rewriting.rules.Worklist.look_again",
         misconception="any order of the walk will do",
         was="rest.popleft()",
@@ -1025,18 +564,5 @@ MUTANTS: Final = (
             "            below(node, depth)"
         ),
         told="or the longer way is counted",
-    ),
-    Mutant(
-        function="passes.utils.matcher_utils.Search.compare",
-        misconception="two values of one type that are == are equal",
-        was="not isinstance(found, Node) and equal_constants(sought, found)",
-        becomes=(
-            "not isinstance(found, Node) and (\n"
-            "            type(sought) is type(found) and sought == found\n"
-            "            if isinstance(sought, (slice, dict))\n"
-            "            else equal_constants(sought, found)\n"
-            "        )"
-        ),
-        told="a value inside is of another type",
     ),
 )

@@ -8,6 +8,7 @@ from typing import Final
 import torch
 
 from fx._symbolic_trace import symbolic_trace
+from fx.passes.utils.matcher_utils import is_convex
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern
 from stages.residual import Residual
@@ -30,6 +31,14 @@ def matched() -> str:
     return ", ".join(f"{one} is {two}" for one, two in match.nodes_map.items())
 
 
+def there_and_back() -> str:
+    """Sets of nodes with and without a way that comes back."""
+    graph = symbolic_trace(lambda x: torch.neg(torch.relu(x) * 2)).graph
+    _, relu, mul, neg, _ = graph.nodes
+    sets = [relu, mul], [relu, neg]
+    return ", ".join(f"{one}: {is_convex({*one})}" for one in sets)
+
+
 def replaced() -> str:
     """The code after a replacement."""
     gm = symbolic_trace(Residual())
@@ -46,11 +55,9 @@ def stable() -> str:
 
 
 SEE: Final[dict[str, Callable[[], str]]] = {
-    "Exact.pair": matched,
     "matching": matched,
-    "soundness": replaced,
+    "is_convex": there_and_back,
     "Edit.insert": replaced,
-    "replace_pattern_with_filters": replaced,
     "Worklist.look_again": stable,
 }
 """An exercise -> what it can do now."""

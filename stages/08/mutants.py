@@ -8,7 +8,6 @@ from stages.manifest import Mutant
 
 _RUN = "capture.capture.Capture.run"
 _IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
-_RULE_1A = "passes.reinplace.rule_1a_metadata"
 _RULE_1B = "passes.reinplace.rule_1b_inputs"
 _RULE_1C = "passes.reinplace.rule_1c_arguments"
 _REDUNDANT = "passes.reinplace.is_redundant_scatter"
@@ -130,34 +129,6 @@ MUTANTS: Final = (
         was="return bool(numbers) and set(numbers) <= set(self.of[of])",
         becomes="return False",
         told="found to be in the storage of x",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="As many elements fit into the same memory.",
-        was="if base.size() != result.size():",
-        becomes="if base.numel() != result.numel():",
-        told="not the number of elements",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="In-place operators convert to the dtype of self.",
-        was="if base.dtype != result.dtype or base.device != result.device:",
-        becomes="if base.device != result.device:",
-        told="is of bools and x of floats",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="Each element has its own memory.",
-        was="if geometry(base).overlaps_itself():",
-        becomes="if False:",
-        told="would be written to all",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="Autograd keeps only what requires a gradient.",
-        was="if base.requires_grad or result.requires_grad:",
-        becomes="if base.requires_grad:",
-        told="autograd keeps x",
     ),
     Mutant(
         function=_RULE_1B,
@@ -330,20 +301,6 @@ MUTANTS: Final = (
         told="ask whether there are some",
     ),
     Mutant(
-        function=_RULE_1A,
-        misconception="A result is on the device of its first argument.",
-        was=" or base.device != result.device",
-        becomes="",
-        told="one on another device",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="Each value is a tensor.",
-        was="not isinstance(base, torch.Tensor) or not tensors_in(base)",
-        becomes="not tensors_in(base)",
-        told="is a list of tensors",
-    ),
-    Mutant(
         function=_REDUNDANT,
         misconception="Each user is an operator.",
         was="if facts is None or facts.view is None:",
@@ -428,13 +385,6 @@ MUTANTS: Final = (
             nodes,
 """,
         told="ask it after the operator has run",
-    ),
-    Mutant(
-        function=_RULE_1A,
-        misconception="Elements share memory where a stride is 0.",
-        was="if geometry(base).overlaps_itself():",
-        becomes="if 0 in base.stride():",
-        told="a stride of 0 is not the only way",
     ),
     Mutant(
         function=_RULE_1B,
@@ -542,17 +492,6 @@ MUTANTS: Final = (
         told="the node asks for the whole name",
     ),
     Mutant(
-        function="passes.reinplace.rule_1a_metadata",
-        misconception="strides must fit, too",
-        was="    if geometry(base).overlaps_itself():",
-        becomes=(
-            "    if base.stride() != result.stride():\n"
-            '        raise NotInPlace("1a", "other strides")\n'
-            "    if geometry(base).overlaps_itself():"
-        ),
-        told="1a does not ask for strides",
-    ),
-    Mutant(
         function="reinplacing.aliasing.Storages.is_alias",
         misconception="a view is found where its argument is, and everywhere",
         was="set(numbers) <= set(self.of[of])",
@@ -613,15 +552,6 @@ MUTANTS: Final = (
             "                constant = None"
         ),
         told="and its truth value is false",
-    ),
-    Mutant(
-        function="passes.reinplace.rule_1a_metadata",
-        misconception="only parameters require gradients",
-        was="if base.requires_grad or result.requires_grad:",
-        becomes=(
-            "if result.requires_grad or (base.requires_grad and base.is_leaf):"
-        ),
-        told="and not for `is_leaf`",
     ),
     Mutant(
         function="passes.reinplace.rule_1c_arguments",

@@ -42,7 +42,6 @@ def in_place() -> str:
 SEE: Final[dict[str, Callable[[], str]]] = {
     "Capture.run": code,
     "Storages.is_alias": report,
-    "rule_1a_metadata": report,
     "rule_1b_inputs": report,
     "rule_1c_arguments": report,
     "last-use": in_place,

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from fx.capture.capture import Capture
-from fx.capture.guards import Constants
+from fx.capture.unsupported import Constants
 from fx.experimental.proxy_tensor import make_fx
 from fx.use_def.values import AnyValue
 from stages.checking import (

@@ -194,7 +194,7 @@ def test_the_header_leaves_out_what_is_under_test(learner: Learner) -> None:
 def test_the_header_counts_functions(learner: Learner) -> None:
     learner.write("Link._unlink")
     said = learner.check(1, exercise="Link._unlink").output
-    assert "1 of 8 functions written in stage 01 (ring 1 of 5) · 02-08" in said
+    assert "1 of 7 functions written in stage 01 (ring 1 of 5) · 02-08" in said
     assert "next: write Link.prepend (ring 1 of 5) in exercises/fx/" in (
         learner.check(1).output
     )

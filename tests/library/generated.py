@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import fx
 from fx.graph import Graph
-from fx.use_def.contracts import PythonCode
+from fx.use_def.protocols import PythonCode
 
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`."""

@@ -30,12 +30,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from fx.codegen.argument_text import MAX_DEPTH
 from fx.graph import Graph
+from fx.graph_module import GraphModule
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node
 from fx.use_def.arguments import holds_node
-from fx.use_def.contracts import PythonCode
+from fx.use_def.protocols import PythonCode
 from tests.library.generated import AnyValue, function, lines_of, run
 
 # -- objects that fight back -------------------------------------------------
@@ -335,30 +335,20 @@ KINDS = ("list", "tuple", "dict", "slice", "pair")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nodes_as_deep_as_python_can_read(kind: str) -> None:
-    depth = MAX_DEPTH + 1
     graph = Graph()
     x = graph.placeholder("x")
-    graph.output(graph.call_function(identity, (nested(depth, kind, x),)))
+    graph.output(graph.call_function(identity, (nested(181, kind, x),)))
     ((found,), _) = run(graph, 7)
-    assert unnested(depth, kind, found) == 7
+    assert unnested(181, kind, found) == 7
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nodes_deeper_than_that(kind: str) -> None:
     graph = Graph()
     x = graph.placeholder("x")
-    deep = nested(MAX_DEPTH + 2, kind, x)
-    graph.output(graph.call_function(identity, (deep,)))
-    with pytest.raises(RuntimeError, match="nested brackets, and Python"):
-        graph.python_code("self")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_constants_of_any_depth(kind: str) -> None:
-    graph = Graph()
-    graph.output(graph.call_function(identity, (nested(250, kind, 7),)))
-    ((found,), _) = run(graph)
-    assert unnested(250, kind, found) == 7
+    graph.output(graph.call_function(identity, (nested(205, kind, x),)))
+    with pytest.raises(RuntimeError, match=r"generated code|recursion"):
+        GraphModule({}, graph)
 
 
 def test_finding_nodes_does_not_recurse() -> None:

@@ -12,7 +12,7 @@ from torch import nn
 
 import fx
 from fx.passes.fake_tensor_prop import FakeTensorProp
-from fx.rewriting.rewriter import NodeRule, Rewriter, rewrite
+from fx.rewriting.node_rules import NodeRule, Rewriter, rewrite
 from fx.rewriting.rules import AnyRule, DoesNotEndError, Rule
 from fx.rewriting.rules import rewrite_until_stable as apply
 from fx.use_def.values import AnyValue

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.fx
 
+import fx
 from fx.recording import operators
 
 # -- the table of operators --------------------------------------------------
@@ -24,7 +25,7 @@ def test_the_table_of_operators_is_that_of_torch() -> None:
 @pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
 def test_rows_of_the_table(op: operators.Operator) -> None:
     assert getattr(operator, op.name) is op.function
-    assert getattr(operator, op.method) is op.function
+    assert getattr(operator, f"__{op.name.strip('_')}__") is op.function
     assert operators.syntax_of(op.function) is op
     reflected = getattr(int, f"__r{op.name.strip('_')}__", None)
     without = {"getitem", "matmul"}
@@ -41,3 +42,10 @@ def test_no_method_of_a_callable_is_run_to_find_its_syntax() -> None:
             raise AssertionError("hashed")
 
     assert operators.syntax_of(Sly()) is None
+
+
+def test_a_node_in_the_place_of_a_proxy_is_named() -> None:
+    node = fx.Graph().placeholder("x")
+    with pytest.raises(NotImplementedError, match=r"argument of .*\n.*") as e:
+        fx.Proxy(node)(node)
+    assert "That is a node: pass a proxy of it, Proxy(x)." in str(e.value)

@@ -15,7 +15,7 @@ import fx
 from fx._pytree import tree_flatten_spec
 from fx.codegen.nested import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
-from fx.use_def.contracts import PyTreeInfo
+from fx.use_def.protocols import PyTreeInfo
 from tests.library.generated import AnyValue, Lib, run
 
 

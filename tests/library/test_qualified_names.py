@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import builtins
 import functools
-import gc
 import inspect
 import math
 import operator
 import sys
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -19,7 +17,6 @@ import torch
 import torch.fx
 from torch.nn import functional
 
-from fx.use_def import text
 from fx.use_def.text import (
     _get_qualified_name,
     _type_repr,
@@ -202,47 +199,6 @@ def test_a_name_can_lie_and_resolving_tells() -> None:
     assert text == "torch.nn.functional.relu"
     assert is_from_torch(mine)
     assert not resolves_to(text, mine)
-
-
-def test_the_cache_keeps_no_user_function_alive() -> None:
-    def mine() -> None: ...
-
-    @functools.wraps(torch.nn.functional.relu)
-    def disguised() -> None: ...
-
-    gone: list[weakref.ref[Anything]] = [
-        weakref.ref(mine),
-        weakref.ref(disguised),
-    ]
-    for func in (mine, disguised, Box()):
-        assert _get_qualified_name(func) == _get_qualified_name(func)
-    del mine, disguised, func
-    gc.collect()
-    assert [ref() for ref in gone] == [None, None]
-
-
-def test_the_cache_goes_by_identity() -> None:
-    class Alike:
-        """Equal to everything, with the hash of a function of torch."""
-
-        def __eq__(self, other: object) -> bool:
-            return True
-
-        def __hash__(self) -> int:
-            return hash(torch.relu)
-
-    assert _get_qualified_name(torch.relu) == "torch.relu"
-    assert _get_qualified_name(Alike()).endswith("Alike")
-
-
-def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_KNOWN_LIMIT", 8)
-    monkeypatch.setattr(text, "_known", {})
-    most = 0
-    for obj in CALLABLES[:200]:
-        _get_qualified_name(obj)
-        most = max(most, len(text._known))
-    assert most == 8
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from fx.node import Node
 from fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
-from fx.use_def.contracts import PythonCode
+from fx.use_def.protocols import PythonCode
 from fx.use_def.values import AnyValue
 from tests.library.counted import calls
 from tests.library.random_graphs import (

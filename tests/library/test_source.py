@@ -18,7 +18,7 @@ from fx.codegen.source import CompiledForward, compile_forward, line_of
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.use_def.contracts import PythonCode
+from fx.use_def.protocols import PythonCode
 from fx.use_def.values import AnyValue
 
 TEXT = """

@@ -366,8 +366,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(name, *("".join(sorted(one)) for one in (ours, theirs)))
 
 
-READING = "fx/capture/guards.py"
-CONSTANTS = "fx/capture/guards.py"
+READING = "fx/capture/unsupported.py"
+CONSTANTS = "fx/capture/unsupported.py"
 
 PART = Part(
     "capturing",

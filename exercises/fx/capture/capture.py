@@ -26,7 +26,6 @@ from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..schemas.facts import facts_of
-from ..torch_private import pytree
 from ..torch_private.dispatch import without_dispatch
 from ..torch_private.fake_tensors import (
     DynamicOutputShapeException,
@@ -36,6 +35,7 @@ from ..torch_private.fake_tensors import (
     unset_fake_temporarily,
 )
 from ..torch_private.overloads import OpOverload
+from ..torch_private.pytree import pytree
 from ..tracing.state import STORED
 from ..use_def.values import AnyValue, Args, Argument, Kwargs
 

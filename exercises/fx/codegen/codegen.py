@@ -24,8 +24,8 @@ from ..linked_list.linked_list import LinkedList
 from ..node import Node
 from ..tracing.torch_marks import wrap_for
 from ..use_def.annotations import signature_of
-from ..use_def.contracts import CodeOptions, PythonCode, TransformCodeFunc
 from ..use_def.lint import parameter_problems
+from ..use_def.protocols import CodeOptions, PythonCode, TransformCodeFunc
 from ..use_def.values import AnyValue, Argument
 from .emit import COUNTER, INDENT, Emitter
 from .names import PREFILLED, LocalNames

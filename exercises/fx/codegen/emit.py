@@ -126,7 +126,9 @@ class Emitter:
 
     def call_module(self, node: Node) -> str:
         """`linear = self.linear(x)`."""
-        raise NotImplementedError("stage 05: Emitter.call_module")
+        module = self._attribute(self._root, path_of(node))
+        arguments = self._arguments(node, node._args)
+        return self._assign(node, f"{module}({arguments})")
 
     def call_method(self, node: Node) -> str:
         """`clamp = x.clamp(min = 0.0)`.
@@ -134,7 +136,15 @@ class Emitter:
         Raises:
             RuntimeError: there is no first argument, the object.
         """
-        raise NotImplementedError("stage 05: Emitter.call_method")
+        args = node._args
+        if not args:
+            raise RuntimeError(
+                f"Node {node} calls the method {node.target!r} of nothing: "
+                "its first argument must be the object"
+            )
+        method = self._attribute(self._primary(args[0]), path_of(node))
+        arguments = self._arguments(node, args[1:])
+        return self._assign(node, f"{method}({arguments})")
 
     def call_function(self, node: Node) -> str:
         """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`.
@@ -142,7 +152,18 @@ class Emitter:
         An operator where Python has syntax for it, a dot for a getattr, else
         a call. If that calls a wrapped function, `wrapped` gets its name.
         """
-        raise NotImplementedError("stage 05: Emitter.call_function")
+        target, args = node._target, node._args
+        spelling = self._spellings.get(id(target)) or self._spell(node)
+        if isinstance(spelling, Operator):
+            if has_syntax(spelling, node, self._last_users):
+                return self._operator(node, spelling)
+            spelling = self.globals.name_of(target)
+        if target is getattr and is_attribute_access(node):
+            return self._assign(node, f"{self._primary(args[0])}.{args[1]}")
+        if node.meta.get("is_wrapped") and spelling.isidentifier():
+            self.wrapped[spelling] = None
+        arguments = self._arguments(node, args)
+        return self._assign(node, f"{spelling}({arguments})")
 
     def output(self, node: Node) -> str:
         """`return relu`."""
@@ -182,7 +203,7 @@ class Emitter:
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""
-        operands = self._texts(node._args)
+        operands = [*map(self._text, node._args)]
         if operator.name == "pow" and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
         expression = operator.template.format(*operands)
@@ -194,20 +215,10 @@ class Emitter:
         """What each item of the output is, one a line; None: on one line."""
         return None
 
-    def _texts(self, args: tuple[Argument, ...]) -> list[str]:
-        """Arguments as Python."""
-        names, text = self.variables, self._text
-        texts = []
-        for a in args:
-            texts.append(names[a] if type(a) is Node else text(a))
-        return texts
-
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""
         kwargs = node._kwargs
-        if len(args) < 2 and not kwargs:
-            return self._text(args[0]) if args else ""
-        parts = self._texts(args)
+        parts = [*map(self._text, args)]
         for key in kwargs:
             if not is_attribute_name(key):
                 raise RuntimeError(
@@ -219,8 +230,6 @@ class Emitter:
 
     def _primary(self, arg: Argument) -> str:
         """An argument, written so that a dot can follow it."""
-        if type(arg) is Node:
-            return self.variables[arg]
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 
@@ -268,16 +277,7 @@ def has_syntax(
         node: the call.
         last_users: for each value, the last node to use it.
     """
-    args = node._args
-    if node._kwargs or len(args) != operator.arity:
-        return False
-    if operator.in_place:
-        left: AnyValue = args[0]
-        if not issubclass(type(left), Node):
-            return False
-        is_item = operator.function is setitem
-        return not node.users if is_item else last_users[left] is node
-    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+    raise NotImplementedError("stage 05: has_syntax")
 
 
 def is_attribute_access(node: Node) -> bool:

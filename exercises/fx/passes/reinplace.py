@@ -168,7 +168,26 @@ def rule_1a_metadata(sim: Simulation, call: Site) -> None:
             one of the two requires a gradient, even if this run does not
             record.
     """
-    raise NotImplementedError("stage 08: rule_1a_metadata")
+    base, result = sim.values[call.base], sim.values[call.node]
+    if not isinstance(base, torch.Tensor) or not tensors_in(base):
+        raise NotInPlace(
+            "1a", "its first argument is not a tensor with a storage"
+        )
+    if base.size() != result.size():
+        sizes = f"size {list(result.size())} is not {list(base.size())}"
+        raise NotInPlace("1a", sizes)
+    if base.dtype != result.dtype or base.device != result.device:
+        raise NotInPlace(
+            "1a",
+            f"{result.dtype} on {result.device} is not "
+            f"{base.dtype} on {base.device}",
+        )
+    if geometry(base).overlaps_itself():
+        raise NotInPlace("1a", f"elements of {call.base} share memory")
+    if base.requires_grad or result.requires_grad:
+        recorded = "call under torch.no_grad()"
+        cure = recorded if result.requires_grad else "give it detached"
+        raise NotInPlace("1a", f"autograd may need {call.base}: {cure}")
 
 
 def rule_1a_reach(sim: Simulation, call: Site) -> None:

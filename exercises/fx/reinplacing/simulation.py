@@ -1,4 +1,4 @@
-"""Stage 08, reinplace: what will be true of the rewritten graph.
+"""Stage 08, reinplace: aliases and strides of a graph after a planned rewrite.
 
 Whether a call may write into its first argument depends on all later nodes,
 and on what was decided about earlier ones.  So the graph stays as it is until

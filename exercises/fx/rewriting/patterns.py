@@ -102,7 +102,18 @@ class Exact:
         If two calls of an OpOverload were written with different arguments,
         its schema fills in the defaults of both.
         """
-        raise NotImplementedError("stage 07: Exact.pair")
+        if node.op != pattern.op:
+            return None
+        if node.target != pattern.target and node.op not in BY_OPCODE:
+            return None
+        if node.op == "get_attr" and not self.same_value(pattern, node):
+            return None
+        pair = side_by_side(pattern, node)
+        if pair is not None and len(pair[0]) == len(pair[1]):
+            return pair
+        if isinstance(pattern.target, OpOverload):
+            return by_schema(pattern), by_schema(node)
+        return None
 
     def commutes(self, pattern: Node) -> bool:
         """Whether the first two operands may be exchanged: never, here."""
@@ -119,7 +130,10 @@ class Exact:
     def matched_path(
         self, path: str, root: object, paired: Mapping[Node, AnyValue]
     ) -> str | None:
-        """Where the searched module has what a match gives for a path; None.
+        """The path in the searched module for a path in the replacement.
+
+        Where modules are compared by class, a replacement means by a path what
+        the pattern has there, and so what that is paired with. Here, None.
 
         Args:
             path: what a replacement calls or fetches.

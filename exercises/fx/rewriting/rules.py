@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..subgraph_rewriter import (
     MatchFilter,
     RewriteOptions,
@@ -28,13 +27,13 @@ from .templates import MakeReplacement, Program, Rewrite, template_maker
 
 
 class AnyRule(ABC):
-    """A `Rule`, or a function of a node: see `rewriter.py`."""
+    """A `Rule`, or a function of a node: see `node_rules.py`."""
 
     options: RewriteOptions
 
     @abstractmethod
     def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
-        """What applies the rule at a node, and says whether it did."""
+        """A function that applies the rule at a node, and says if it did."""
 
 
 @dataclass
@@ -62,12 +61,15 @@ class Rule(AnyRule):
         """Its name, or its pattern's."""
         return self.name or getattr(self.pattern, "__name__", "a rule")
 
-    def matcher(self) -> SubgraphMatcher:
-        """What finds the pattern, which is traced if need be.
+    def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
+        """A function that applies the rule at a node, and says if it did.
+
+        The pattern is checked now, the replacement at the first match.
 
         Raises:
             ValueError: the pattern has several anchors, or no operation.
         """
+        gm = worklist.gm
         matcher = matcher_for(self.pattern, False, self.options)
         anchors = len(matcher.pattern_anchors)
         if anchors != 1:
@@ -76,11 +78,6 @@ class Rule(AnyRule):
                 "rewrite_until_stable needs exactly one value that the "
                 "pattern returns and does not read itself"
             )
-        return matcher
-
-    def prepare(self, worklist: Worklist) -> Callable[[Node], bool]:
-        """What applies the rule at a node; the replacement is checked there."""
-        gm, matcher = worklist.gm, self.matcher()
         make = template_maker(gm, matcher, self.replacement, self.make)
         worklist.reach = max(worklist.reach, len(matcher.prepared.nodes))
         afar = self.filters or self.options.get("respect_mutations")
@@ -172,7 +169,8 @@ class Worklist:
         while self.waiting:
             node = next(iter(self.waiting))
             del self.waiting[node]
-            applied = self.apply(node)
+            fitting = (rule for rule, fits in self.ready if fits(node))
+            applied = next(fitting, None)
             count += applied is not None
             if count > max_rewrites:
                 raise DoesNotEndError(
@@ -185,10 +183,6 @@ class Worklist:
                 before = count
                 self.waiting.update(dict.fromkeys(self.gm.graph.nodes))
         return count
-
-    def apply(self, node: Node) -> AnyRule | None:
-        """Apply the first rule that fits a node, and return it."""
-        return next((rule for rule, fits in self.ready if fits(node)), None)
 
     def look_again(self, done: Rewrite, edit: Edit) -> None:
         """Put back the nodes at which a match may end now, but did not before.

@@ -71,7 +71,7 @@ class TraceListener:
     def given(
         self, function: Function, defaults: Mapping[str, AnyValue]
     ) -> None:
-        """A function is traced whose inputs have defaults, by name."""
+        """Told of the function traced, and of the defaults that it may use."""
 
     def replace(self) -> None:
         """A trace replaces what it has to see, and more may be replaced."""
@@ -299,7 +299,9 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.is_leaf_module
         """
-        raise NotImplementedError("stage 04: Tracer.is_leaf_module")
+        return m.__module__.startswith(
+            ("torch.nn", "torch.ao.nn")
+        ) and not isinstance(m, nn.Sequential)
 
     def path_of_module(self, mod: nn.Module) -> str:
         """The dotted path of a module from the root, "" for the root.
@@ -311,7 +313,18 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.path_of_module
         """
-        raise NotImplementedError("stage 04: Tracer.path_of_module")
+        paths = self.submodule_paths
+        if paths is None:
+            paths = {m: name for name, m in self.root.named_modules()}
+        path = paths.get(mod)
+        if path is None:
+            raise NameError(
+                "module is not installed as a submodule\n"
+                f"  A {type(mod).__name__} is called that is not in the "
+                f"hierarchy of {type(self.root).__name__}. Assign it to an "
+                "attribute of a module that is."
+            )
+        return path
 
     def call_module(
         self, m: nn.Module, forward: Function, args: Args, kwargs: Kwargs
@@ -364,14 +377,13 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        if not self.param_shapes_constant or not isinstance(
-            value, nn.Parameter
-        ):
-            return self.create_proxy("get_attr", path, (), {})
-        make = partial(ParameterProxy, self, name=path, param=value)
-        return self.create_proxy(
-            "get_attr", path, (), {}, proxy_factory_fn=make
-        )
+        if self.param_shapes_constant and isinstance(value, nn.Parameter):
+            make = partial(ParameterProxy, self, name=path, param=value)
+            return self.create_proxy(
+                "get_attr", path, (), {}, proxy_factory_fn=make
+            )
+        # Not with None: a user's create_proxy may take no factory.
+        return self.create_proxy("get_attr", path, (), {})
 
     def _tensor_path(self, tensor: torch.Tensor) -> str | None:
         """The dotted path of a parameter or buffer, if it is in the root."""
@@ -562,7 +574,11 @@ class Tracer(TracerBase):
         It is recorded if the function is a leaf of this trace and a proxy is
         among the arguments.
         """
-        raise NotImplementedError("stage 04: Tracer._answer_function")
+        if id(function) in self._leaves:
+            proxy = find_proxy(args, kwargs)
+            if proxy is not None:
+                return record_leaf(proxy, function, args, kwargs)
+        return function(*args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, AnyValue]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""

@@ -42,9 +42,8 @@ from torch import nn
 
 from ...node import Node
 from ...schemas.facts import OperatorInfo, facts_of_overloads
-from ...torch_private import pytree
 from ...torch_private.modules import INFERENCE_MODE
-from ...use_def.contracts import CodeGenerator
+from ...torch_private.pytree import pytree
 from ...use_def.dead_code import (
     RULE,
     Rule,
@@ -56,6 +55,7 @@ from ...use_def.dead_code import (
 )
 from ...use_def.dotted_path import PathError, find, look_up
 from ...use_def.errors import refuse_torchs
+from ...use_def.protocols import CodeGenerator
 from ...use_def.text import _get_qualified_name, resolves_to
 from ...use_def.values import AnyValue, Argument
 from ..example_trace.guards import Guards
@@ -294,9 +294,10 @@ def is_tensor(value: Argument, tensors: dict[Node, bool]) -> bool:
 
 
 def first_of(node: Node) -> Argument:
-    """The object of a method; of a function, the first argument of several.
+    """The argument that decides whether the value of a call is a tensor.
 
-    `2 * x` is a tensor because of x.
+    Of a method it is the object, of a function the first node among its
+    arguments: `2 * x` is a tensor if `x` is one.
     """
     if node.op == "call_method":
         return node.args[0] if node.args else None

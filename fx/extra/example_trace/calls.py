@@ -30,8 +30,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ...recording.operators import magic_methods
-from ...torch_private import pytree
 from ...torch_private.modules import HOOKS
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import SYMBOLIC, hint_of
 from ...tracing.patching import TRACES, names_of
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
@@ -93,7 +93,10 @@ _VALUES: Final = (torch.Tensor, *SYMBOLIC)
 
 
 class Lifting(Protocol):
-    """A function that is recorded as a module: see `handlers`."""
+    """A function that torch calls, recorded as a module of its own.
+
+    See `handlers`.
+    """
 
     outer: tuple[Graph, Lifting | None, dict[int, Node]]
 

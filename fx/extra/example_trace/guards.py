@@ -187,7 +187,10 @@ NAMES: Final[dict[str, AnyValue]] = {
 def same_objects(
     names: Sequence[str], values: Sequence[AnyValue]
 ) -> Iterator[Guard]:
-    """A guard for which inputs are the same object, if there are several."""
+    """A guard that the same inputs are one object as were in the example.
+
+    With a single input there is nothing to guard.
+    """
     if len(names) > 1:
         ids = tuple(map([*values].index, values))
         yield Guard(f"identities({', '.join(names)})", ids)
@@ -461,7 +464,15 @@ def _is_small(operand: ast.expr) -> bool:
 
 
 def check(expression: str, names: AnyValue) -> None:
-    """Raise ValueError unless a trace writes expressions such as this one."""
+    """Raise ValueError unless it is safe to run an expression from a file.
+
+    A trace writes guards as expressions of a few kinds, without calls of any
+    but known functions; nothing else is allowed.
+
+    Args:
+        expression: the text, as Python.
+        names: those of the inputs.
+    """
     known = {*names, *NAMES, *CALLED, "unchanged"}
     for node in ast.walk(ast.parse(expression, mode="eval")):
         right = isinstance(node, _SYNTAX)

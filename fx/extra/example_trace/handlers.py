@@ -55,7 +55,6 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import FakeTensor
 from ...torch_private.modules import (
     INFERENCE_MODE,
@@ -63,6 +62,7 @@ from ...torch_private.modules import (
     exit_autocast,
     switch_gradients,
 )
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import SYMBOLIC, specialize
 from ...torch_private.watching import (
     VMAP,

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import torch
 from torch import nn
 
-from ...capture.mode import DispatchMode
 from ...recording import frames
-from ...torch_private import pytree
+from ...torch_private.dispatch import DispatchMode
 from ...torch_private.fake_tensors import unset_fake_temporarily
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...tracing.wrapping import original_of
 from ...use_def.values import AnyValue
@@ -369,7 +369,7 @@ def _mapped(call: Call, change: Callable[[AnyValue], AnyValue]) -> Call:
 
 
 def made_up(fake: AnyValue) -> torch.Tensor:
-    """Some data such as a fake tensor may have: zeros or ones."""
+    """A tensor like a fake one, with data: ones, but zeros in an index."""
     sizes, strides = map(hint_of, fake.shape), map(hint_of, fake.stride())
     kinds = {"dtype": fake.dtype, "device": fake.device}
     may_index = not (fake.is_floating_point() or fake.is_complex())

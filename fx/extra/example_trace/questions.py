@@ -54,9 +54,10 @@ from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
 from ...recording.operators import magic_methods
-from ...torch_private import pytree, watching
+from ...torch_private import watching
 from ...torch_private.fake_tensors import FakeTensorMode, unset_fake_temporarily
 from ...torch_private.overloads import assert_
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
     constant,

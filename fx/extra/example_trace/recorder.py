@@ -50,13 +50,13 @@ from ...linked_list.opcodes import Opcode, Target
 from ...node import Node, map_arg
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import (
     detached,
     is_fake,
     unset_fake_temporarily,
 )
 from ...torch_private.modules import has_backward_hook
+from ...torch_private.pytree import pytree
 from ...torch_private.symbolic_sizes import (
     DATA_DEPENDENT,
     SYMBOLIC,
@@ -199,10 +199,11 @@ class Recorder(Tracer):
 
     @contextmanager
     def showing(self, shown: Callable[[AnyValue], AnyValue]) -> Iterator[None]:
-        """A block that is not recorded, and reads parameters otherwise.
+        """Record nothing in a block, and give other values for attributes.
 
         Args:
-            shown: what an attribute of a module is.
+            shown: called with the attribute of a module that the program
+                reads; what it returns is what the program gets.
         """
         before, self.shown = self.shown, shown
         try:
@@ -355,7 +356,11 @@ class Recorder(Tracer):
         attr_val: AnyValue,
         parameter_proxy_cache: dict[str, Proxy],
     ) -> AnyValue:
-        """A fake tensor for one of the root; that there is none is noted."""
+        """What the program gets for an attribute of a module.
+
+        For a tensor of the root that is its fake tensor.  If the attribute is
+        None, a guard notes so: a module may have a tensor there later.
+        """
         if attr_val is None and not self.paused:
             told = f"{attr} of a module was None"
             self.questions.facts.setdefault(told, frames.where())

@@ -172,7 +172,7 @@ def is_taken_apart(cls: AnyValue) -> bool:
 
 
 def empty(cls: AnyValue) -> AnyValue:
-    """An object of a class, without attributes; None if pytree makes it."""
+    """A new object without attributes; None for a class that pytree knows."""
     return None if _node(cls) else cls.__new__(cls)
 
 
@@ -182,7 +182,10 @@ def made(cls: AnyValue, form: AnyValue, items: Sequence[AnyValue]) -> AnyValue:
 
 
 def fill(value: AnyValue, form: AnyValue, items: Sequence[AnyValue]) -> None:
-    """Let a container, or an object, have this form and these items."""
+    """Put these items into a container or object, in place of what it has.
+
+    `form` says where each belongs: for an object, the names of attributes.
+    """
     cls: AnyValue = type(value)
     if _node(cls) is not None:
         new = made(cls, form, items)
@@ -301,7 +304,10 @@ class TensorLeaf:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """What is not looked into; those that nobody can tell apart are equal."""
+    """A value that is kept whole, such as a number, a function or a module.
+
+    Two are equal if Python can tell no difference between their values.
+    """
 
     value: AnyValue
 
@@ -532,7 +538,11 @@ def walk(part: Part) -> Iterator[Part]:
 
 
 def is_literal(part: Part) -> bool:
-    """Whether a node, which knows tuples, lists and dicts, can hold a part."""
+    """Whether a part can be an argument of a node as it is.
+
+    It can if its containers are tuples, lists, dicts and slices, and no object
+    is in it twice.
+    """
     return all(
         each.kind in (tuple, list, dict, slice) or hasattr(each.kind, "_fields")
         if isinstance(each, Container)

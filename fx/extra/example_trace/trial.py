@@ -65,7 +65,7 @@ class Made:
         del self._made[count:]
 
     def alive(self) -> list[AnyValue]:
-        """Those that somebody holds."""
+        """Those that are not freed yet, because something still holds them."""
         return [value for ref in self._made if (value := ref()) is not None]
 
 

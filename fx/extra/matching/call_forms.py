@@ -275,10 +275,11 @@ class Normalized(Exact):
     def matched_path(
         self, path: str, root: object, paired: Mapping[Node, AnyValue]
     ) -> str | None:
-        """Where the searched module has what a match gives for a path.
+        """The path in the searched module for a path in the replacement.
 
         Raises:
-            RuntimeError: it cannot be known what is meant.
+            RuntimeError: the match pairs the path with several modules, or
+                with one that the searched module has under no path.
         """
         if not self.modules_by_class:
             return None

@@ -17,7 +17,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...passes.utils.matcher_utils import Mismatch, SubgraphMatcher
 from ...rewriting.templates import Program, template_maker
-from ...subgraph_rewriter import RewriteOptions, judged, matcher_for
+from ...subgraph_rewriter import RewriteOptions, matcher_for, plan_rewrites
 
 AROUND = 2
 """How many nodes of the graph are shown around each that matters."""
@@ -103,7 +103,8 @@ def _left_alone(
     That depends on the replacement, so a pattern alone does not say it.
     """
     make = template_maker(gm, matcher, replacement, None)
-    for rewrite in judged(gm, matcher, matcher.match(gm.graph), make):
+    matches = matcher.match(gm.graph)
+    for rewrite in plan_rewrites(gm, matcher, matches, make, refused=True):
         if rewrite.refused:
             end = max(rewrite.operations)
             yield f"  left alone: {end}: {rewrite.refused}"

@@ -100,7 +100,7 @@ class BoxingEmitter(Emitter):
         positions = _positions(node)
         if not positions:
             return super().call_function(node)
-        texts, boxes = self._texts(node.args), []
+        texts, boxes = [*map(self._text, node.args)], []
         for i in positions:
             box = self.globals.scratch(f"{node.name}_boxed_arg_{i}")
             boxes.append((box, texts[i]))

@@ -13,7 +13,7 @@ from functools import partial
 from ...codegen.emit import Emitter
 from ...linked_list.linked_list import LinkedList
 from ...node import Node
-from ...use_def.contracts import CodeOptions
+from ...use_def.protocols import CodeOptions
 from .boxed import BoxingEmitter, has_boxes
 from .readable import ReadableEmitter
 

@@ -25,7 +25,7 @@ from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
 from ...torch_private.fake_tensors import FakeTensor
 from ...torch_private.overloads import HigherOrderOperator, OpOverload
-from ...use_def.contracts import CodeOptions
+from ...use_def.protocols import CodeOptions
 from ...use_def.text import device_text, dtype_text, has_strides
 from ...use_def.values import LEAVES, AnyValue
 from .boxed import BoxingEmitter
@@ -232,15 +232,15 @@ class ColouredPrinter(ArgumentPrinter):
         super().__init__(variables, names)
         self._plain = ArgumentPrinter(variables, names)
 
-    def text(self, value: AnyValue, depth: int = 0) -> str:
+    def text(self, value: AnyValue) -> str:
         """An argument as a Python expression with escape codes in it."""
         if hasattr(type(value), "_fields"):
-            return self._plain.text(value, depth)
+            return self._plain.text(value)
         if isinstance(value, _NOT_BLUE):
-            return super().text(value, depth)
+            return super().text(value)
         if type(value) is complex and not is_sum(value):
-            return super().text(value, depth)  # a call, with blue parts
-        return f"{BLUE}{self._plain.text(value, depth)}{PLAIN}"
+            return super().text(value)  # a call, with blue parts
+        return f"{BLUE}{self._plain.text(value)}{PLAIN}"
 
 
 _NOT_BLUE: Final = (

@@ -39,11 +39,11 @@ from ...codegen.codegen import CodeGen
 from ...codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
 from ...linked_list.linked_list import Link
 from ...linked_list.ordered_graph import OrderedGraph
-from ...torch_private import pytree
 from ...torch_private.fake_tensors import FakeTensor, FakeTensorMode
 from ...torch_private.overloads import OpOverload, OpOverloadPacket
+from ...torch_private.pytree import pytree
 from ...tracing.tracer import Tracer
-from ...use_def.contracts import PyTreeInfo
+from ...use_def.protocols import PyTreeInfo
 from ...use_def.text import (
     _get_qualified_name,
     _type_repr,

@@ -194,7 +194,7 @@ class _Writer:
         codegen = graph._codegen
         if type(codegen).__name__ == "GuardedCodeGen":
             return {
-                "guarded": first_use.load("extra.saving.guarded.data")(
+                "guarded": first_use.load("extra.saving.nested.data")(
                     codegen, self.codec
                 )
             }
@@ -374,7 +374,7 @@ class _Reader:
         if "guarded" in record:
             nested = record.pop("guarded")
             graph.set_codegen(
-                first_use.load("extra.saving.guarded.make")(nested, self._codec)
+                first_use.load("extra.saving.nested.make")(nested, self._codec)
             )
         if "trees" in record:
             names = record.pop("parameters")

@@ -34,10 +34,10 @@ from ...codegen.names import is_attribute_name
 from ...codegen.source import CompiledForward
 from ...graph_module import GraphModule
 from ...recording import frames
-from ...torch_private import pytree
 from ...torch_private.modules import beside_forward
+from ...torch_private.pytree import pytree
 from ...tracing.wrapping import original_of
-from ...use_def.contracts import PythonCode
+from ...use_def.protocols import PythonCode
 from ...use_def.values import AnyValue
 from .values import bare
 

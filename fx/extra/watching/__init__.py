@@ -1,4 +1,4 @@
-"""Extra: what a trace meets and a graph does not keep, with a warning of it.
+"""Extra: warnings of what a trace meets and its graph does not keep.
 
 `watching` is told by a trace what happens, and asks the other files.  These
 warn of what was fixed because a module was in training, and of hooks

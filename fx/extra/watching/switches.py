@@ -34,7 +34,8 @@ from torch.utils import checkpoint
 
 from ...proxy import Proxy
 from ...recording import frames
-from ...torch_private.watching import DeviceContext, DispatchMode
+from ...torch_private.dispatch import DispatchMode
+from ...torch_private.watching import DeviceContext
 from ...use_def.values import AnyValue
 
 _FUNCTIONS: Final[tuple[tuple[ModuleType, str], ...]] = (

@@ -16,7 +16,7 @@ from torch import nn
 
 from ...node import Node
 from ...recording import frames
-from ...torch_private import pytree
+from ...torch_private.pytree import pytree
 from ...tracing.patching import TRACES
 from ...tracing.state import State
 from ...tracing.torch_marks import is_torchs, take_over

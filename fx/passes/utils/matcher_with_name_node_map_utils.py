@@ -21,7 +21,7 @@ from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...rewriting.templates import graph_of
-from ...torch_private import pytree as torch_pytree
+from ...torch_private.pytree import pytree as torch_pytree
 from ...use_def.values import AnyValue
 from .matcher_utils import InternalMatch, MatchOptions, SubgraphMatcher
 

@@ -23,7 +23,7 @@ from tests.parity.programs.saving import folder_of
 
 def private(lib: Lib, name: str) -> AnyValue:
     """What torch.fx.graph calls `name`, wherever fx keeps it."""
-    for home in ("graph", "codegen.nested", "use_def.contracts"):
+    for home in ("graph", "codegen.nested", "use_def.protocols"):
         with contextlib.suppress(ModuleNotFoundError, AttributeError):
             module = importlib.import_module(f"{lib.__name__}.{home}")
             return getattr(module, name)

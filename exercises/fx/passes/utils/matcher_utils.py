@@ -347,7 +347,24 @@ class Search:
             the pattern, "3 items instead of 2" (found, sought), or "3 instead
             of 2" (likewise). Values are written by `repr`: "x is not 'sum'".
         """
-        raise NotImplementedError("stage 07: Search.compare")
+        if isinstance(sought, Node):
+            if sought.op == "placeholder":
+                known = self.nodes_map.setdefault(sought, found)
+                if known is found or equal_constants(known, found):
+                    return ""
+            return f"{sought} is not {found!r}"
+        if isinstance(sought, (list, tuple)) and isinstance(
+            found, (list, tuple)
+        ):
+            if len(sought) != len(found):
+                return f"{len(found)} items instead of {len(sought)}"
+            self.stack += reversed(list(zip(sought, found, strict=True)))
+            return ""
+        if self.matcher.ignore_literals and not holds_node((sought, found)):
+            return ""
+        if not isinstance(found, Node) and equal_constants(sought, found):
+            return ""
+        return f"{found!r} instead of {sought!r}"
 
     def commutes(self, asked: PatternNode, found: Node) -> bool:
         """Whether the operands of a pair of nodes may be exchanged.
@@ -409,7 +426,14 @@ class Search:
             and comes back into it" if it is not convex, or, if mutations are
             to be respected, what `moves_across` says.
         """
-        raise NotImplementedError("stage 07: Search.obstacle")
+        inside = set(match.operations())
+        if not self.taken.isdisjoint(inside):
+            return "it shares nodes with an earlier match"
+        if len(self.pattern.returning) > 1 and not is_convex(inside):
+            return "a value leaves the match and comes back into it"
+        if self.matcher.options.get("respect_mutations", False):
+            return self.moves_across(inside)
+        return ""
 
     def moves_across(self, inside: set[Node]) -> str:
         """Why a write and a read would change places; "" if they would not.

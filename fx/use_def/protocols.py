@@ -1,4 +1,4 @@
-"""Stage 02, use-def: what a graph needs of classes of later stages.
+"""Stage 02, use-def: protocols for the classes of later stages.
 
 A Graph (02) is filled by a Tracer (04), written as code by a CodeGen (05) and
 owned by a GraphModule (05).  But no file imports one of a later stage, so that
@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import torch
 
 from ..linked_list.linked_list import Link, LinkedList
-from ..torch_private import pytree
+from ..torch_private.pytree import pytree
 from .values import AnyValue
 
 NodeT = TypeVar("NodeT", bound=Link)

@@ -72,10 +72,9 @@ class NodeRule(AnyRule):
         worklist.looks_afar = True
 
         def apply(node: Node) -> bool:
-            is_asked = self.op in (None, node.op)
-            if not is_asked or (
-                self.targets and node.target not in self.targets
-            ):
+            if self.op not in (None, node.op):
+                return False
+            if self.targets and node.target not in self.targets:
                 return False
             rewriter = Rewriter(worklist, node)
             try:

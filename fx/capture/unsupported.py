@@ -21,9 +21,9 @@ from torch.overrides import TorchFunctionMode
 from ..node import Node
 from ..recording import frames
 from ..schemas.facts import facts_of
-from ..torch_private import pytree
 from ..torch_private.fake_tensors import FakeTensor, unset_fake_temporarily
 from ..torch_private.overloads import OpOverload
+from ..torch_private.pytree import pytree
 from ..use_def.values import AnyValue, Args, Function, Kwargs
 from .capture import MAX_ELEMENTS, CaptureGuards, value_read
 

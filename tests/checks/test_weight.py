@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 25_063,
     "lines of Python in tests": 81_061,
     "lines of Python in docs": 13_576,
-    "words of the site": 74_678,
+    "words of the site": 74_679,
     "files in fx": 214,
 }
 

@@ -110,7 +110,8 @@ workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 	    --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 # ONLY=nncf runs one, in an environment that is removed; ONLY=apart runs each so.
-clients: $(if $(ONLY),$(STAMP) $(UV),$(CLIENTS) newest-env) ##* Run other people's programs under torch.fx and fx (3 GB).
+# Without it the slowest do not run: torchvision_marks and zoo_compiled.
+clients: $(if $(ONLY),$(STAMP) $(UV),$(CLIENTS)) $(if $(filter zoo_compiled,$(ONLY)),newest-env) ##* Run other people's programs under torch.fx and fx (3 GB).
 	@$(if $(ONLY),$(BIN),build/clients/bin)/python -m tests.clients $(ONLY)
 
 families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB, 1 h).

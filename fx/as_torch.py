@@ -27,10 +27,15 @@ from typing import Final
 
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx as torchs_make_fx
+from torch.fx.passes.shape_prop import TensorMetadata
 
+from . import graph_module
 from .compat import readers
 from .compat.torch_graphs import from_torch
+from .experimental import proxy_tensor
 from .extra.lending.renaming import HOLDER, RenamingLoader, compile_renamed
+from .passes import shape_prop
 from .recording import frames
 from .torch_private import torch_fx
 from .use_def.dead_code import RULE
@@ -166,6 +171,24 @@ def _around_module(method: AnyValue) -> AnyValue:
     return module
 
 
+def _with_torchs_options(make_fx: AnyValue) -> AnyValue:
+    """`make_fx`, which is torch's where an option is one that fx lacks.
+
+    What torch's has captured is converted.
+    """
+    takes = inspect.signature(make_fx).parameters
+
+    @functools.wraps(make_fx)
+    def making(*args: AnyValue, **options: AnyValue) -> AnyValue:
+        known = len(args) <= len(takes) and options.keys() <= takes.keys()
+        if known and "symbolic" not in (*args[2:], *options.values()):
+            return make_fx(*args, **options)
+        theirs = torchs_make_fx(*args, **options)
+        return lambda *inputs: _converted(theirs(*inputs))
+
+    return making
+
+
 def _is_programs(frame: FrameType) -> bool:
     """Whether a frame is not of PyTorch."""
     return not _is_torchs(str(frame.f_globals.get("__name__")))
@@ -191,6 +214,20 @@ def _open_doors(module: str) -> None:
     """Replace functions of a module of torch that has been loaded."""
     for path, around in _DOORS[module].items():
         torch_fx.replace(path, around)
+
+
+class _Replaceable(ModuleType):
+    """fx.graph_module, where what runs the source of graphs may be replaced.
+
+    Programs replace it to see the code of graphs that Dynamo makes, and torch
+    looks it up in its own module.
+    """
+
+    def __setattr__(self, name: str, value: AnyValue) -> None:
+        """Set it in torch.fx's module, too."""
+        super().__setattr__(name, value)
+        if name == "_exec_with_source":
+            setattr(torch.fx.graph_module, name, value)
 
 
 class _Finder(MetaPathFinder):
@@ -241,7 +278,14 @@ def install() -> None:
         _open_doors(loaded)
     program: AnyValue = torch.export.ExportedProgram
     program.module = _around_module(program.module)
+    proxy_tensor.make_fx = _with_torchs_options(proxy_tensor.make_fx)
     readers.install()
+    ours = shape_prop.TensorMetadata
+    for name, module in [*sys.modules.items()]:
+        if name[:3] == "fx." and vars(module).get(ours.__name__) is ours:
+            vars(module)[ours.__name__] = TensorMetadata  # as torch.export does
+    graph_module.__class__ = _Replaceable
+    vars(graph_module)["_exec_with_source"] = torch_fx.exec_with_source
     RULE.set("torch")
 
 

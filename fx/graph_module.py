@@ -466,7 +466,8 @@ class _WrappedCall:
             compiled = vars(self).get("compiled")  # none without a graph
             if compiled and (message := where_it_failed(error, *compiled)):
                 print(message, file=sys.stderr)
-            edited = isinstance(error, AttributeError) and compiled
+            # Not for GuardError, by which a program chooses: this takes time.
+            edited = compiled and type(error).__module__ == "builtins"
             if edited and obj.code != obj.graph.python_code("self").src:
                 error.add_note(
                     "The graph was edited since this code was made: call "

@@ -31,6 +31,7 @@ from ..graph import Graph
 from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
 from ..use_def.dotted_path import find
+from ..use_def.errors import refuse_torchs
 from ..use_def.values import AnyValue, Argument
 from .tools_common import topological_order
 from .utils.call_order import kept_in_order
@@ -107,11 +108,13 @@ def split_module(
     Raises:
         RuntimeError: a part needs another one that needs it, or, with
             `keep_original_order`, one that runs later.
+        TypeError: `m` is a module of torch.fx.
 
     Cost: O(nodes + uses + pairs of parts that depend on each other).
 
     torch.fx: passes/split_module.py, split_module
     """
+    refuse_torchs(m)
     affix = "" if partition_affix is None else f"{partition_affix}_"
     parts, part_of = _assign(m.graph, split_callback, f"submod_{affix}")
     connect(m.graph, parts, part_of)

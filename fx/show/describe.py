@@ -9,6 +9,7 @@ Of two graphs, nodes that belong together share a row, except those that moved.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -48,12 +49,13 @@ class Facts(NamedTuple):
     problem: str
 
 
-def describe(gm: GraphModule, facts: Facts) -> Data:
+def describe(gm: GraphModule, facts: Facts, notes: Sequence[str] = ()) -> Data:
     """Write down a module's graph.
 
     Args:
         gm: the module.
         facts: what is known of its values.
+        notes: keys of `node.meta` to show.
 
     Returns:
         `nodes`, each with the numbers of its inputs; `groups`, the modules that
@@ -62,14 +64,16 @@ def describe(gm: GraphModule, facts: Facts) -> Data:
 
     Cost: O(nodes + size of their arguments).
     """
-    return _Describer(gm, facts).data()
+    return _Describer(gm, facts, notes).data()
 
 
 class _Describer:
     """Writes one graph; modules and stack traces once each."""
 
-    def __init__(self, gm: GraphModule, facts: Facts) -> None:
-        self._gm, self._facts = gm, facts
+    def __init__(
+        self, gm: GraphModule, facts: Facts, notes: Sequence[str]
+    ) -> None:
+        self._gm, self._facts, self._notes = gm, facts, notes
         self._numbers = {node: i for i, node in enumerate(gm.graph.nodes)}
         self._groups: dict[tuple[_Group, ...], int] = {}
         self._stacks: dict[str, int] = {}
@@ -114,6 +118,7 @@ class _Describer:
             "module": _one_line(held) if isinstance(held, nn.Module) else "",
             "weights": _weights(held),
             "stack": self._stack(node),
+            "notes": [_note(node.meta.get(key, "")) for key in self._notes],
         }
         return {key: item for key, item in entry.items() if item or item == 0}
 
@@ -219,6 +224,12 @@ def _weights(value: AnyValue) -> int | None:
             case torch.Tensor():
                 return value.numel()
     return None
+
+
+def _note(value: AnyValue) -> float | str:
+    """A number as it is, for sums; else its text."""
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    return value if is_number else str(value)
 
 
 def value_text(value: AnyValue) -> str:

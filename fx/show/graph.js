@@ -2,8 +2,9 @@
 // two graphs, an entry is a node of either, or of both.
 
 class Graph {
-  constructor({ sides, rows }) {
+  constructor({ sides, rows, notes = [] }) {
     this.sides = sides;
+    this.notes = notes;
     this.rows = rows ?? sides[0].nodes.map((_, i) => ({ at: [i] }));
     for (const side of sides) this.complete(side);
     this.rows.forEach((row, number) => {
@@ -164,7 +165,7 @@ class Graph {
   totals(module) {
     if (module.totals) return module.totals;
     const s = this.sides.length - 1;
-    const counts = { nodes: 0, bytes: 0, ms: 0, weights: 0, marks: {} };
+    const counts = { nodes: 0, bytes: 0, ms: 0, weights: 0, notes: [], marks: {} };
     const seen = new Set();
     for (const row of this.rows.slice(module.first, module.last + 1)) {
       if (row.mark) counts.marks[row.mark] = (counts.marks[row.mark] ?? 0) + 1;
@@ -173,6 +174,9 @@ class Graph {
       counts.nodes++;
       counts.bytes += node.bytes ?? 0;
       counts.ms += node.ms ?? 0;
+      for (const [at, value] of (node.notes ?? []).entries()) {
+        if (typeof value === "number") counts.notes[at] = (counts.notes[at] ?? 0) + value;
+      }
       if (!seen.has(node.target)) counts.weights += node.weights ?? 0;
       seen.add(node.target);
       counts.type = node.type;

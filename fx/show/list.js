@@ -26,6 +26,11 @@ function timeText(ms) {
   return ms < 0.1 ? `${Math.round(ms * 1000)} µs` : `${ms < 10 ? ms.toFixed(2) : ms.toFixed(0)} ms`;
 }
 
+// What a pass has noted of a node: a number, or text.
+function noteText(value = "") {
+  return typeof value === "number" ? number.format(value) : value;
+}
+
 // What a module has: nodes, parameters, and how many nodes were changed.
 function countsText({ nodes, weights, marks }) {
   const parts = [`${number.format(nodes)} node${nodes === 1 ? "" : "s"}`];
@@ -174,7 +179,7 @@ class List {
       time.style.setProperty("--part", `${Math.min(100, (100 * (of.ms ?? 0)) / this.most[s])}%`);
       cells.push(time);
     }
-    return cells;
+    return [...cells, ...this.graph.notes.map((_, at) => element("span", "note", noteText(of.notes?.[at])))];
   }
 
   // Whether something that was searched for is in an entry.

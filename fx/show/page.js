@@ -47,6 +47,7 @@ function ofNode(row, s) {
     ["module", node.module && element("code", "", node.module)],
     ["value", [node.type, bytesText(node.bytes)].filter(Boolean).join(" · ")],
     ["time", timeText(node.ms)],
+    ...graph.notes.map((key, at) => [key, noteText(node.notes?.[at])]),
     ["parameters", node.weights && number.format(node.weights)],
     ["in", graph.modulesAround(row).map((each) => `${each.name} ${each.kind && `(${each.kind})`}`).join(" › ")],
     ["source", lines(side.stacks[node.stack])],
@@ -70,6 +71,7 @@ function ofModule(module) {
     ["nodes", number.format(totals.nodes)],
     ["values", bytesText(totals.bytes)],
     ["time", totals.ms ? timeText(totals.ms) : ""],
+    ...graph.notes.map((key, at) => [key, noteText(totals.notes[at])]),
     ["parameters", totals.weights && number.format(totals.weights)],
     ["takes", ends(true)],
     ["gives", ends(false)],
@@ -161,11 +163,11 @@ function summary() {
 }
 
 function headings() {
-  const names = ["name", "does", "value", "bytes", list.most.some(Boolean) ? "time" : ""];
+  const names = ["name", "does", "value", "bytes", list.most.some(Boolean) ? "time" : "", ...graph.notes];
   const classes = ["name", "call", "type", "bytes", "ms"];
   graph.sides.forEach((_, s) => {
     const cell = element("span", `cell side-${s}`);
-    names.forEach((name, at) => name && cell.append(element("span", classes[at], at ? name : NAMES[s] || name)));
+    names.forEach((name, at) => name && cell.append(element("span", classes[at] ?? "note", at ? name : NAMES[s] || name)));
     byId("columns").append(cell);
   });
 }
@@ -222,7 +224,6 @@ byId("change").addEventListener("click", () => {
   next(graph.rows.filter((row) => row.mark).map((row) => row.number), 1);
 });
 document.body.classList.toggle("two", graph.sides.length > 1);
-document.body.classList.toggle("timed", list.most.some(Boolean));
 summary();
 headings();
 showCode(graph.sides.length - 1);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import nn
 
 from ..graph_module import GraphModule
@@ -21,6 +23,7 @@ def show(
     *inputs: AnyValue,
     after: nn.Module | None = None,
     times: bool = False,
+    notes: Sequence[str] = (),
     title: str = "",
 ) -> Page:
     """Make a page on which one can look at a graph.
@@ -39,11 +42,14 @@ def show(
             shows both, and marks what `fx.diff` finds.
         times: also run the module on the inputs, three times, and show the
             least time of each node.
+        notes: keys of `node.meta`, as a pass has put them there: each is a
+            column, and what is not a number is shown as text.
         title: the heading; by default the name of the module's class.
 
     Raises:
         TypeError: a module is a graph module of torch.fx.
         TraceError: the module cannot be traced.
+        KeyError: no node has a note of that name.
 
     Cost: O(size of the graph), a run without data, and with `times` three runs.
     With `after`, O(n log n) for n nodes and uses.
@@ -51,10 +57,18 @@ def show(
     gm = traced(module)
     both = [gm] if after is None else [gm, traced(after)]
     sides = [
-        describe(one, measure(one, inputs, times and bool(inputs)))
+        describe(one, measure(one, inputs, times and bool(inputs)), notes)
         for one in both
     ]
-    data: Data = {"sides": sides}
+    for key in notes:
+        if not any(
+            key in node.meta for one in both for node in one.graph.nodes
+        ):
+            raise KeyError(
+                f"notes={key!r}: no node has it in its meta; write "
+                f"node.meta[{key!r}] = ... before the graph is shown"
+            )
+    data: Data = {"sides": sides, "notes": [*notes]}
     if len(both) > 1:
         difference = diff(*both)
         what = {one.after: one.what for one in difference.changed}

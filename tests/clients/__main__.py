@@ -1,6 +1,7 @@
 """Runs the clients, and writes what they did below tests/clients/results.
 
-    python -m tests.clients              those of one environment
+    python -m tests.clients              those of one environment, not the
+                                         slowest (SLOWEST in runner.py)
     python -m tests.clients apart        those that have one each (apart.toml)
     python -m tests.clients NAME …       only these
 
@@ -14,7 +15,7 @@ import sys
 
 from tests.clients.apart import APART
 from tests.clients.results import note
-from tests.clients.runner import CLIENTS, Result, run, unexplained
+from tests.clients.runner import CLIENTS, SLOWEST, Result, run, unexplained
 
 
 def main(names: list[str]) -> int:
@@ -23,7 +24,7 @@ def main(names: list[str]) -> int:
     problems: list[str] = []
     if names == ["apart"]:
         names = [*APART]
-    for name in names or CLIENTS:
+    for name in names or [each for each in CLIENTS if each not in SLOWEST]:
         for result in run(name):
             results.append(result)
             problems += unexplained(result)

@@ -55,6 +55,13 @@ BESIDE: Final = frozenset(("torchvision_marks", "torch_export", "zoo_compiled"))
 IN_NEWEST: Final = frozenset(("zoo_compiled",))
 """Clients that run beside the newest torch: torchvision asks for an older."""
 
+SLOWEST: Final = frozenset(("torchvision_marks", "zoo_compiled"))
+"""Clients that run only if they are named: they take two thirds of the time.
+
+Most of what they show has a smaller case elsewhere: models of torchvision in
+`torchvision_models`, compiled and exported graphs in `torch_compile`.
+"""
+
 SHARED: Final = ROOT / "build" / "clients" / "bin" / "python"
 """The Python of `make clients`, for clients that are not apart."""
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients import __main__ as program
 from tests.clients import results
 from tests.clients.judging import Row
-from tests.clients.runner import Cases, Result
+from tests.clients.runner import SLOWEST, Cases, Result
 
 
 def client(name: str, cases: Cases) -> Result:
@@ -64,3 +65,21 @@ def test_models_that_do_not_run_are_counted_and_have_no_row(
     assert results.read("runs") == [
         {"table": "x", "tried": "3", "versions": "torch 2"}
     ]
+
+
+def test_the_slowest_run_only_if_they_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+
+    def run(name: str) -> list[Result]:
+        ran.append(name)
+        return []
+
+    monkeypatch.setattr(program, "run", run)
+    monkeypatch.setattr(program, "note", lambda found: None)
+    assert program.main([]) == 0
+    assert "timm_features" in ran
+    assert not SLOWEST & {*ran}
+    program.main(["zoo_compiled"])
+    assert ran[-1] == "zoo_compiled"

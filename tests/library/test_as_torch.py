@@ -401,6 +401,68 @@ def test_dynamo_must_not_be_loaded() -> None:
     )
 
 
+def test_what_export_notes_of_tensors_is_a_tensor_metadata(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torch.fx\n"
+        "from torch.fx.passes.shape_prop import ShapeProp, TensorMetadata\n"
+        "net = torch.nn.ReLU()\n"
+        "x = torch.ones(2)\n"
+        "traced = torch.fx.symbolic_trace(net)\n"
+        "ShapeProp(traced).propagate(x)\n"
+        "for graph in torch.export.export(net, (x,)).graph, traced.graph:\n"
+        "    _, call, _ = graph.nodes\n"
+        "    print(isinstance(call.meta['tensor_meta'], TensorMetadata))\n"
+    )
+    assert printed("-m", "fx.as_torch", str(program)).split() == ["True"] * 2
+
+
+def test_make_fx_takes_the_options_that_only_torch_has(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torch.fx\n"
+        "from torch.fx.experimental.proxy_tensor import make_fx\n"
+        "def f(x): return torch.nn.functional.linear(x, x).expand(*x.shape)\n"
+        "x = torch.ones(3, 3)\n"
+        "made = [make_fx(f)(x), make_fx(f, pre_dispatch=True)(x),\n"
+        "        make_fx(f, tracing_mode='symbolic')(x)]\n"
+        "for gm in made:\n"
+        "    print(type(gm.graph) is torch.fx.Graph, int(gm(x).sum()),\n"
+        "          'linear' in gm.code, 'sym_size' in gm.code)\n"
+    )
+    assert printed("-m", "fx.as_torch", str(program)).splitlines() == [
+        "True 27 False False",
+        "True 27 True False",
+        "True 27 False True",
+    ]
+
+
+def test_what_runs_the_source_of_graphs_may_be_replaced(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torch.fx\n"
+        "from unittest.mock import patch\n"
+        "seen = []\n"
+        "run = torch.fx.graph_module._exec_with_source\n"
+        "def running(src, globals, fields=None):\n"
+        "    seen.append(src)\n"
+        "    run(src, globals, fields)\n"
+        "def compiled():\n"
+        "    torch._dynamo.reset()\n"
+        "    torch.compile(torch.sin, backend='eager')(torch.ones(2))\n"
+        "    return any('sin' in text for text in seen), seen.clear()\n"
+        "files = torch.fx.graph_module\n"
+        "with patch.object(files, '_exec_with_source', running):\n"
+        "    print(compiled()[0])\n"
+        "print(compiled()[0])\n"
+    )
+    assert printed("-m", "fx.as_torch", str(program)).split() == [
+        *("True", "False"),
+    ]
+
+
 def test_without_a_program_it_says_what_it_takes() -> None:
     with pytest.raises(SystemExit, match=r"usage: .* program\.py"):
         as_torch.main([])

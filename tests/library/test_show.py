@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import html
 import json
+import math
 import random
 import re
 from html.parser import HTMLParser
@@ -176,6 +177,24 @@ def test_times_of_what_does_not_run_are_said() -> None:
     gm = fx.symbolic_trace(nn.Linear(2, 2))
     side = side_of(gm, torch.ones(1, 3), times=True)
     assert "RuntimeError" in side["problem"]
+
+
+def test_notes_of_ones_own_are_columns() -> None:
+    gm = fx.symbolic_trace(Net())
+    flops: dict[str, AnyValue] = {"add": 32, "x": math.inf, "output": [1]}
+    for node in gm.graph.nodes:
+        node.meta.update(
+            {"flops": flops[node.name]} if node.name in flops else {}
+        )
+    data = data_of(fx.show(gm, notes=["flops"]))
+    assert data["notes"] == ["flops"]
+    nodes = by_name(data["sides"][0])
+    assert [nodes[name]["notes"] for name in flops] == [[32], ["inf"], ["[1]"]]
+    assert {"notes": [""]}.items() <= nodes["blocks_0_conv"].items()
+    with pytest.raises(
+        KeyError, match=r"no node has it .* node\.meta\['flop'\]"
+    ):
+        fx.show(gm, notes=["flop"])
 
 
 def test_a_called_module_is_shown_with_its_settings() -> None:

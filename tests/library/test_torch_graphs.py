@@ -14,6 +14,9 @@ from torch.fx._symbolic_trace import PH as torch_PH
 from torch.fx.graph import CodeGen as TorchCodeGen
 
 import fx
+from fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from fx.passes.operator_support import OperatorSupport
+from fx.passes.split_module import split_module
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
@@ -423,3 +426,23 @@ def test_a_graph_of_torch_fx_that_would_be_edited_is_refused() -> None:
     theirs: AnyValue = torch.fx.symbolic_trace(relus)
     with pytest.raises(TypeError, match=r"of torch\.fx.*fx\.from_torch"):
         fx.replace_pattern(theirs, lambda x: torch.relu(x), torch.tanh)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda gm: split_module(gm, gm, lambda node: 0),
+        lambda gm: CapabilityBasedPartitioner(gm, OperatorSupport()),
+        lambda gm: fx.diff(gm, gm),
+        fx.show,
+        lambda gm: fx.effects.classify(next(iter(gm.graph.nodes))),
+        lambda gm: [*fx.lint.problems(gm.graph)],
+    ],
+)
+def test_what_reads_a_graph_of_fx_names_the_conversion(
+    read: Callable[[AnyValue], object],
+) -> None:
+    gm: AnyValue = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()))
+    with pytest.raises(TypeError, match=r"fx\.from_torch\(graph\)"):
+        read(gm)
+    read(fx.from_torch(gm))

@@ -25,6 +25,7 @@ from torch import nn
 
 from ...graph_module import GraphModule
 from ...node import Node
+from ...use_def.errors import refuse_torchs
 from ..tools_common import CALLABLE_NODE_OPS, get_node_target
 from ..utils.call_order import kept_in_order
 from ..utils.fuser_utils import fuse_by_partitions
@@ -131,6 +132,7 @@ class CapabilityBasedPartitioner:
         self.allows_single_node_partition = allows_single_node_partition
         self.non_compute_ops: Collection[str] = non_compute_ops or []
         self.skip_horizontal_fusion = skip_horizontal_fusion
+        refuse_torchs(graph_module)
         self.operator_support = operator_support
         self.graph_module = graph_module
 

@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 41_836,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 81_118,
+    "lines of Python in tests": 81_734,
     "lines of Python in docs": 12_649,
-    "words of the site": 75_867,
+    "words of the site": 75_866,
     "files in fx": 214,
 }
 

@@ -114,7 +114,7 @@ workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 clients: $(if $(ONLY),$(STAMP) $(UV),$(CLIENTS)) $(if $(filter zoo_compiled,$(ONLY)),newest-env) ##* Run other people's programs under torch.fx and fx (3 GB).
 	@$(if $(ONLY),$(BIN),build/clients/bin)/python -m tests.clients $(ONLY)
 
-families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB, 1 h).
+families: $(UV) ##* Trace small models of transformers and other libraries (3 GB, 2 h).
 	@$(UV) venv -q --clear --python $(PYTHON) build/families
 	@$(UV) pip install -q --python build/families/bin/python \
 	    -r tests/clients/families.txt
@@ -124,6 +124,10 @@ families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB,
 	@$(UV) pip install -q --python build/families/bin/python \
 	    -r tests/clients/pictures.txt
 	@build/families/bin/python -m tests.clients.pictures
+	@$(UV) venv -q --clear --python $(PYTHON) build/families
+	@$(UV) pip install -q --python build/families/bin/python \
+	    -r tests/clients/libraries.txt
+	@build/families/bin/python -m tests.clients.libraries
 	@rm -rf build/families
 
 clean: ## Remove what was made here: .venv, caches, builds.

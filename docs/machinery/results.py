@@ -28,6 +28,7 @@ CALLS: Final = {
         *("eval: example", "eval: other", "eval: batch of one"),
         *("train: example", "train: other", "train: batch of one"),
     ),
+    "libraries": ("example", "other sizes", "large", "batch of one"),
 }
 """Table of models -> its columns with calls of the graph."""
 
@@ -73,13 +74,13 @@ def _models(scene: Scene, name: str) -> None:
         box,
         "p",
         f"{len(rows)} models run, of {run['tried']} tried; {run['versions']}. "
-        f"{_times(rows)}",
+        f"{_times(name, rows)}",
         css="fx-where",
     )
     _list(scene.parent, stopped(rows, CALLS[name]))
 
 
-def _times(rows: Sequence[Row]) -> str:
+def _times(name: str, rows: Sequence[Row]) -> str:
     """The median time of a trace, and of an export if there was one."""
     ratios = sorted(
         float(row["its CPU seconds"]) / float(row["CPU seconds"])
@@ -87,10 +88,9 @@ def _times(rows: Sequence[Row]) -> str:
         if row.get("torch.export") == "yes" and float(row["CPU seconds"])
     )
     if ratios:
-        return (
-            f"torch.export, which fixes all sizes, takes {len(ratios)} of "
-            f"them, in {ratios[len(ratios) // 2]:.1f} times the time (median)."
-        )
+        how = ", which fixes all sizes," if name == "pictures" else ""
+        median = f"{ratios[len(ratios) // 2]:.1f} times the time (median)"
+        return f"torch.export{how} takes {len(ratios)} of them, in {median}."
     traces = sorted(float(row["CPU seconds"]) for row in rows)
     return f"The median trace takes {traces[len(traces) // 2]:.0f} s."
 

@@ -539,7 +539,7 @@ def settings() -> Iterator[None]:
 
 
 def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
-    """The SymInt of a new symbol for a size.
+    """The SymInt of a new symbol for a size that is guarded not to be 0.
 
     The text is kept, so that a guard reads `x.size(1) > 4` and not `s64 > 4`.
 
@@ -551,6 +551,8 @@ def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
     source = _Size(text)
     symbol = env.create_symbol(value, source, DimDynamic.DYNAMIC)
     env.texts[symbol], env.hints[symbol] = text, value
+    largest: AnyValue = env.var_to_range[symbol].upper
+    env.constrain_symbol_range(symbol, 1, largest)
     return env.create_symintnode(symbol, hint=value, source=source)
 
 

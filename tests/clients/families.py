@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 import warnings
 from typing import Final
 
@@ -24,7 +23,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import fx
 from fx.use_def.values import AnyValue
-from tests.clients.judging import Row, called, line, rows
+from tests.clients.judging import Row, called, line, rows, timed
 from tests.clients.results import note_models
 
 SMALL: Final[dict[str, int]] = {
@@ -136,12 +135,9 @@ def judged(family: str) -> Row:
         return Row(family, (), 0.0, line(failures[0]))
     kind = failures.index(None)
     given: AnyValue = inputs(model, *SHAPES[0], kind)
-    begin = time.process_time()
-    try:
-        gm = fx.trace(model, **given)
-    except Exception as error:
-        return Row(family, ("not traced",), 0.0, line(error))
-    seconds = time.process_time() - begin
+    seconds, gm = timed(lambda: fx.trace(model, **given))
+    if isinstance(gm, Exception):
+        return Row(family, ("not traced",), 0.0, line(gm))
     calls, reasons = zip(
         *(called(gm, model, **inputs(model, *s, kind)) for s in SHAPES),
         strict=True,

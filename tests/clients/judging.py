@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -86,6 +87,16 @@ def called(
     except Exception as error:
         return "error", line(error)
     return ("right", "") if same(want, got) else ("WRONG", "another result")
+
+
+def timed(act: Callable[[], AnyValue]) -> tuple[float, AnyValue]:
+    """How long something takes, and its result or what it raises."""
+    begin = time.process_time()
+    try:
+        result = act()
+    except Exception as error:
+        result = error
+    return time.process_time() - begin, result
 
 
 def line(error: Exception | None) -> str:

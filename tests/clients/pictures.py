@@ -16,9 +16,8 @@ from __future__ import annotations
 import copy
 import re
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import timm
@@ -29,7 +28,7 @@ from torchvision import models
 
 import fx
 from fx.use_def.values import AnyValue
-from tests.clients.judging import Row, called, line, rows
+from tests.clients.judging import Row, called, line, rows, timed
 from tests.clients.results import note_models
 
 MOST: Final = 10_000_000
@@ -166,16 +165,6 @@ def judged(name: str) -> Row:
     taken = "no" if isinstance(found, Exception) else "yes"
     why = next(filter(None, reasons), "")
     return Row(name, tuple(calls), seconds, why, (taken, f"{took:.1f}"))
-
-
-def timed(act: Callable[[], AnyValue]) -> tuple[float, AnyValue]:
-    """How long something takes, and its result or what it raises."""
-    begin = time.process_time()
-    try:
-        result = act()
-    except Exception as error:
-        result = error
-    return time.process_time() - begin, result
 
 
 def main(chosen: list[str]) -> int:

@@ -471,3 +471,21 @@ def test_boxes_are_chosen() -> None:
         given = torch.rand(count, 4), torch.rand(count)
         assert is_right(program, gm, *given)
         assert is_right(program, gm, given[0], torch.zeros(count))
+
+
+def test_the_value_of_a_tensor_made_of_a_size_is_not_known() -> None:
+    def program(x: AnyValue) -> AnyValue:
+        few = x[: torch.as_tensor(0.75 * x.shape[0]).long()]
+        return x * 2 if few.shape[0] > 3 else x * 3
+
+    with pytest.raises(fx.TraceError, match="values of a tensor"):
+        fx.trace(program, ROW, check=False)
+
+
+def test_an_input_and_what_is_chosen_together_are_not_empty() -> None:
+    def program(x: AnyValue) -> AnyValue:
+        both = torch.cat((x, x[x > 0]))
+        return x if both.numel() == 0 else both * 2
+
+    gm = fx.trace(program, ROW)
+    assert all(is_right(program, gm, row) for row in ROWS)

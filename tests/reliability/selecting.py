@@ -60,6 +60,7 @@ TENSORS: Final = (
     *("{a}.view(-1, {i})", "{a}.softmax(-1)", "torch.ones({n}) * {a}.sum()"),
     *("torch.stack([{a}, {b}])", "{a} @ {b}.t()", "{a}.amax(0)", "{a} + {k}"),
     *("F.normalize({a}, dim=0)", "{a}.clone().index_fill_(0, {k}.long(), 7.0)"),
+    "{a}[: torch.as_tensor({n} * 0.7).long()]",
 )
 """What it may compute of tensors a and b, and a known one, k."""
 

@@ -231,6 +231,8 @@ class Known:
                 result, bind = recorder.run_call(call, is_leaf=False)
             if is_known and any(map(selects, pytree.tree_leaves(result))):
                 result = self._sized(call, result)
+            if not is_known and getattr(result, "constant", None) is not None:
+                result.constant = None  # of torch.tensor(size): unset memory
             return result, bind
         except DATA_DEPENDENT:
             told = [tensor for tensor in _tensors(call) if self.has(tensor)]

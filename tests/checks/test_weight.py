@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_832,
+    "lines of Python in fx": 42_161,
     "lines of Python in stages": 29_671,
-    "lines of Python in tests": 81_097,
+    "lines of Python in tests": 81_296,
     "lines of Python in docs": 12_649,
     "words of the site": 75_867,
-    "files in fx": 214,
+    "files in fx": 215,
 }
 
 

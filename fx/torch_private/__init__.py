@@ -9,6 +9,6 @@ what needs the name is an error, when it is used.
 
 Each file begins with the stage that needs it: `overloads`, `operators`,
 `fake_tensors` and `pytree` for stage 02 on, `tracing` for 04, `compiling` for
-05, `dispatch` for 08; `modules`, `watching`, `symbolic_sizes` and `torch_fx`
-for what no stage needs.
+05, `dispatch` for 08; `modules`, `watching`, `symbolic_sizes`, `remembered`
+and `torch_fx` for what no stage needs.
 """

@@ -42,6 +42,7 @@ from ..recording.operators import magic_methods, reflectable_magic_methods
 from ..use_def.values import AnyValue
 from .fake_tensors import FakeTensorMode
 from .names import find
+from .remembered import remembering
 
 if TYPE_CHECKING:
     from torch._guards import Source as Source
@@ -495,14 +496,18 @@ def _asking(dispatch: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
         args: AnyValue = (),
         kwargs: AnyValue = None,
     ) -> AnyValue:
-        is_ours = isinstance(mode.shape_env, NotedGuards)
-        if is_ours and func.name().startswith("aten::squeeze"):
+        env, call = mode.shape_env, (func, types, args, kwargs or {})
+        if not isinstance(env, NotedGuards):
+            return dispatch(mode, *call)
+        if func.name().startswith("aten::squeeze"):
             tensor, *rest = args
             dims = rest[0] if rest else range(tensor.dim())
             for dim in (dims,) if isinstance(dims, int) else dims:
                 if -tensor.dim() <= dim < tensor.dim():
                     bool(tensor.shape[dim] == 1)
-        return dispatch(mode, func, types, args, kwargs)
+        if env.late or env.unbacked:  # the graph checks what each call asks
+            return dispatch(mode, *call)
+        return remembering(dispatch, env.known, mode, call)
 
     return replacement
 

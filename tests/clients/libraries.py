@@ -29,7 +29,7 @@ from torch_geometric import nn as pyg
 from torchvision.models import detection, optical_flow, video
 
 import fx
-from fx.torch_private import pytree
+from fx.torch_private.pytree import pytree
 from fx.use_def.values import AnyValue
 from tests.clients import plain
 from tests.clients.families import small

@@ -8,6 +8,7 @@ runs the files of fx that `FILES` lists, and a stand-in for torch.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import io
 import json
 import re
@@ -57,6 +58,22 @@ PARTS: Final = (
 )
 """Its files that a page loads."""
 
+OF_STAGE: Final = ("fx/linked_list/*.py", "exercises/fx/linked_list/*.py")
+"""The files that stage 01 is about."""
+
+PYTEST: Final = (
+    *(
+        "pytest",
+        "_pytest",
+        "py",
+        "pluggy",
+        "iniconfig",
+        "packaging",
+        "pygments",
+    ),
+)
+"""The modules of pytest, and of what it imports."""
+
 ASSETS: Final = ("page.html", "page.css", *SCRIPTS)
 """What the viewer's page consists of."""
 
@@ -67,7 +84,7 @@ FX: Final = ROOT / "fx"
 
 def make() -> None:
     """Put what the pages load into docs/made."""
-    write(PLAY / "fx.zip", archive())
+    write(PLAY / "fx.zip", archive(contents()))
     for wanted, parts in ((PYTHON, PARTS), (EDITOR, OF_EDITOR)):
         if folder := package(wanted):
             for name in parts:
@@ -183,11 +200,28 @@ def contents() -> Iterator[tuple[str, str]]:
     yield "tiny_fx.py", (docs / "examples" / "tiny_fx.py").read_text("utf-8")
 
 
-def archive() -> bytes:
-    """All these files as a zip, which is the same whenever they are."""
+def of_course() -> Iterator[tuple[str, str]]:
+    """What the check of stage 01 needs, and pytest from the environment."""
+    parts = ("stages/*.py", "stages/01/*.*", *OF_STAGE)
+    for path in sorted(one for part in parts for one in ROOT.glob(part)):
+        yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+    for name in ("fx", "exercises/fx"):
+        yield f"{name}/__init__.py", ""
+    for name in PYTEST:
+        found = importlib.util.find_spec(name)
+        assert found and found.origin
+        path = Path(found.origin)
+        whole = path.name == "__init__.py"
+        for one in sorted(path.parent.rglob("*.py")) if whole else [path]:
+            below = one.relative_to(path.parents[whole]).as_posix()
+            yield below, one.read_text("utf-8")
+
+
+def archive(files: Iterator[tuple[str, str]]) -> bytes:
+    """Files as a zip, which is the same whenever they are."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as into:
-        for name, text in contents():
+        for name, text in files:
             into.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
 

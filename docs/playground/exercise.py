@@ -19,6 +19,9 @@ OPTIONS: Final = (
 )
 """pytest's command line."""
 
+HOME: Final = str(Path(__file__).resolve().parents[1])
+"""Where torch is in a page, which finds it from the working folder alone."""
+
 
 def check(files: Mapping[str, str], root: Path) -> str:
     """What the check of stage 01 says about a reader's files.
@@ -41,16 +44,16 @@ def check(files: Mapping[str, str], root: Path) -> str:
 def _only(root: Path) -> Iterator[None]:
     """Import `fx`, `stages` and tests from this folder alone, and anew."""
     kept = _taken()
-    before = os.getcwd()
+    before, paths = os.getcwd(), [*sys.path]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    sys.path.insert(0, str(root))
+    sys.path[:0] = [str(root), HOME]
     importlib.invalidate_caches()
     os.chdir(root)
     try:
         yield
     finally:
         os.chdir(before)
-        sys.path.remove(str(root))
+        sys.path[:] = paths
         _taken()
         sys.modules.update(kept)
 

@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_116,
     "lines of Python in stages": 25_063,
-    "lines of Python in tests": 82_447,
-    "lines of Python in docs": 13_676,
+    "lines of Python in tests": 82_448,
+    "lines of Python in docs": 13_679,
     "words of the site": 74_680,
     "files in fx": 215,
 }

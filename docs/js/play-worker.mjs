@@ -9,14 +9,32 @@ async function start() {
     fetch(`${home}fx.zip`).then((answer) => answer.arrayBuffer()),
   ]);
   python.unpackArchive(archive, "zip");
-  return python.pyimport("playground.run").play;
+  return python;
+}
+
+// The files of the course, and pytest, are fetched for the first check.
+async function course(python) {
+  const archive = await fetch(`${home}course.zip`).then((answer) => answer.arrayBuffer());
+  python.unpackArchive(archive, "zip", {extractDir: "/course"});
+}
+let fetched = null;
+
+async function check(python, files) {
+  await (fetched ??= course(python));
+  return python.pyimport("playground.exercise").check_page(JSON.stringify(files));
 }
 
 const started = start();
 
 onmessage = async ({data}) => {
   try {
-    const play = await started;
+    const python = await started;
+    if (data.files) {
+      const printed = await check(python, data.files);
+      postMessage({id: data.id, error: "", printed});
+      return;
+    }
+    const {play} = python.pyimport("playground.run");
     const before = performance.now();
     const said = JSON.parse(play(data.source, data.task));
     const seconds = (performance.now() - before) / 1000;

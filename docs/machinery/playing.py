@@ -85,6 +85,7 @@ FX: Final = ROOT / "fx"
 def make() -> None:
     """Put what the pages load into docs/made."""
     write(PLAY / "fx.zip", archive(contents()))
+    write(PLAY / "course.zip", archive(of_course()))
     for wanted, parts in ((PYTHON, PARTS), (EDITOR, OF_EDITOR)):
         if folder := package(wanted):
             for name in parts:
@@ -299,7 +300,30 @@ def _tasks(scene: Scene) -> etree.Element:
     return words
 
 
+def _written(scene: Scene) -> etree.Element:
+    """The files of stage 01, as stubs to be written and checked."""
+    words = element(scene.parent, "div")
+    below = ROOT / "exercises" / "fx"
+    files = {
+        path.relative_to(below).as_posix(): path.read_text("utf-8")
+        for name in ("linked_list", "namespace")
+        for path in [below / "linked_list" / f"{name}.py"]
+    }
+    size = megabytes()
+    attributes = {
+        "class": "fx-play",
+        "data-files": json.dumps(files),
+        "data-root": to_the_root(scene.directive.page),
+        "data-megabytes": str(size + 2) if size else "",
+        "data-search-exclude": "",
+    }
+    box = etree.SubElement(scene.parent, "fx-exercise", attributes)
+    element(box, "div", css="fx-recorded")
+    return words
+
+
 BLOCKS = {
+    "written": Block(Kind(False, {}, "prose"), _written),
     "play": Block(Kind(True, {"choice": False}, "prose"), _play),
     "tasks": Block(Kind(True, {}, "prose"), _tasks),
 }

@@ -38,18 +38,6 @@ class Task:
         return self.check(names["graph"])
 
 
-def _in_order(*wanted: str) -> Callable[[AnyValue], str]:
-    """Checks the names of the nodes."""
-
-    def check(graph: AnyValue) -> str:
-        found = [node.name for node in graph.nodes]
-        if found == [*wanted]:
-            return ""
-        return f"the order is {' > '.join(found)}, not {' > '.join(wanted)}"
-
-    return check
-
-
 def _checked(check: Callable[[AnyValue], str]) -> Callable[[AnyValue], str]:
     """Checks the invariants of a graph first."""
 
@@ -125,24 +113,6 @@ def _named(graph: AnyValue) -> str:
     return ", ".join(getattr(t, "__name__", str(t)) for t in _calls(graph))
 
 
-_ORDERED: Final = """\
-import operator
-import torch
-from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
-
-graph = OrderedGraph(NamedNode)
-for op, target in [
-    ("placeholder", "x"),
-    ("call_module", "linear"),
-    ("call_function", operator.add),
-    ("call_function", torch.relu),
-    ("output", "output"),
-]:
-    graph.create_node(op, target)
-x, linear, add, relu, output = graph.nodes
-
-# Your lines:
-"""
 _RESIDUAL: Final = """\
 import operator
 import torch
@@ -168,21 +138,6 @@ result = forward(Proxy(graph.placeholder("x")))
 graph.output(result.node)
 """
 TASKS: Final = {
-    "01-insert": Task(
-        "Insert a node `neg` (a `call_method`) between `linear` and `add`.",
-        _ORDERED,
-        _in_order("x", "linear", "neg", "add", "relu", "output"),
-    ),
-    "01-move": Task(
-        "Move `relu` before `add`. No new node is needed.",
-        _ORDERED,
-        _in_order("x", "linear", "relu", "add", "output"),
-    ),
-    "01-erase": Task(
-        "Erase each `call_function` in one loop over `graph.nodes`.",
-        _ORDERED,
-        _in_order("x", "linear", "output"),
-    ),
     "02-replace": Task(
         "Replace `relu` by `torch.nn.functional.gelu`, and erase it.",
         _RESIDUAL,

@@ -222,11 +222,6 @@ def test_an_error_is_told_with_its_line(
 
 
 ADDED = {
-    "01-insert": "with graph.inserting_before(add):\n"
-    '    graph.create_node("call_method", "neg")',
-    "01-move": "add.prepend(relu)",
-    "01-erase": 'for node in graph.nodes:\n    if node.op == "call_function":\n'
-    "        graph.erase_node(node)",
     "02-replace": "with graph.inserting_after(relu):\n"
     "    new = graph.call_function(torch.nn.functional.gelu, (add,))\n"
     "relu.replace_all_uses_with(new)\ngraph.erase_node(relu)",
@@ -254,7 +249,7 @@ def solution(name: str) -> str:
 
 
 def test_each_stage_has_three_tasks() -> None:
-    assert [name[:2] for name in TASKS] == ["01"] * 3 + ["02"] * 3 + ["03"] * 3
+    assert [name[:2] for name in TASKS] == ["02"] * 3 + ["03"] * 3
     assert {*ADDED, *CHANGED} == {*TASKS}
 
 

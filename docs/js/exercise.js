@@ -1,0 +1,90 @@
+"use strict";
+
+// <fx-exercise>: the files of a stage, to be written and checked in this page.
+// What is typed is kept in this browser, and can be taken along.
+class FxExercise extends FxPlay {
+  async edit() {
+    this.given = JSON.parse(this.dataset.files);
+    this.files = {...this.given};
+    for (const name of Object.keys(this.given)) {
+      this.files[name] = localStorage.getItem(`fx/${name}`) ?? this.given[name];
+    }
+    this.name = Object.keys(this.given)[0];
+    this.open.remove();
+    this.field = document.createElement("textarea");
+    this.field.value = this.files[this.name];
+    this.field.rows = 24;
+    this.field.spellcheck = false;
+    this.field.setAttribute("aria-label", "Your file");
+    this.bar.before(this.field);
+    this.chooser();
+    this.go = this.button("Check (Ctrl+Enter)", () => this.run());
+    this.halt = this.button("Stop", () =>
+      FxPlay.failed("Stopped. The next check loads Python anew."));
+    this.halt.disabled = true;
+    this.button("Download this file", () => this.download());
+    this.button("Start this file again", () => {
+      this.program = this.given[this.name];
+      this.run();
+    });
+    this.status = document.createElement("output");
+    this.status.className = "fx-play-status";
+    this.status.setAttribute("aria-live", "polite");
+    this.result = document.createElement("div");
+    this.result.className = "fx-play-result";
+    this.bar.append(this.status);
+    this.append(this.result);
+    const ran = this.run();
+    await this.highlighted();
+    return ran;
+  }
+
+  fromLink() {}
+
+  chooser() {
+    const made = document.createElement("select");
+    made.setAttribute("aria-label", "File");
+    for (const name of Object.keys(this.given)) made.append(new Option(name));
+    made.addEventListener("change", () => {
+      this.keep();
+      this.name = made.value;
+      this.program = this.files[this.name];
+    });
+    this.bar.append(made);
+  }
+
+  keep() {
+    this.files[this.name] = this.program;
+    localStorage.setItem(`fx/${this.name}`, this.program);
+  }
+
+  async run() {
+    this.keep();
+    this.status.textContent = FxPlay.worker ? "checking" : "loading Python";
+    this.result.replaceChildren();
+    this.go.disabled = true;
+    this.halt.disabled = false;
+    const said = await FxPlay.ask(this.dataset.root, {files: this.files});
+    this.go.disabled = false;
+    this.halt.disabled = true;
+    this.status.textContent = "done";
+    this.show(said);
+  }
+
+  show(said) {
+    this.result.replaceChildren();
+    if (said.error) this.part("fx-wrong", said.error);
+    this.text("The check says", said.printed);
+  }
+
+  download() {
+    this.keep();
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([this.program]));
+    link.download = this.name.split("/").at(-1);
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+}
+
+if (!customElements.get("fx-exercise")) customElements.define("fx-exercise", FxExercise);

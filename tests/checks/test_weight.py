@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_120,
-    "lines of Python in stages": 25_063,
-    "lines of Python in tests": 82_365,
+    "lines of Python in fx": 42_119,
+    "lines of Python in stages": 25_065,
+    "lines of Python in tests": 82_367,
     "lines of Python in docs": 13_582,
-    "words of the site": 74_680,
+    "words of the site": 74_687,
     "files in fx": 215,
 }
 

@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_116,
     "lines of Python in stages": 25_063,
-    "lines of Python in tests": 82_365,
+    "lines of Python in tests": 82_258,
     "lines of Python in docs": 13_576,
     "words of the site": 74_680,
     "files in fx": 215,

@@ -14,10 +14,10 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_116,
+    "lines of Python in fx": 42_119,
     "lines of Python in stages": 25_063,
     "lines of Python in tests": 82_258,
-    "lines of Python in docs": 13_576,
+    "lines of Python in docs": 13_582,
     "words of the site": 74_680,
     "files in fx": 215,
 }

@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_119,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_367,
+    "lines of Python in tests": 82_260,
     "lines of Python in docs": 13_582,
     "words of the site": 74_687,
     "files in fx": 215,

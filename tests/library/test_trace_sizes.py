@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves
 
 import fx
 
@@ -384,3 +385,38 @@ def test_tensors_made_of_sizes_leave_them_free(drawn: AnyValue) -> None:
         want = drawn(given) + given
         torch.manual_seed(3)
         assert torch.equal(gm(given), want)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.RNN(4, 5, batch_first=True),
+        nn.RNN(4, 5, nonlinearity="relu", bidirectional=True),
+        nn.GRU(4, 5, batch_first=True),
+        nn.GRU(4, 5, num_layers=2, bidirectional=True, bias=False),
+        nn.LSTM(4, 5, batch_first=True),
+        nn.LSTM(4, 5, num_layers=2, bidirectional=True),
+        nn.LSTM(4, 5, proj_size=3),
+        nn.LSTM(4, 5, dtype=torch.double),
+        *(nn.RNNCell(4, 5), nn.GRUCell(4, 5), nn.LSTMCell(4, 5)),
+    ],
+    ids=str,
+)
+def test_recurrent_modules_leave_batch_and_length_free(
+    module: AnyValue, whole: bool
+) -> None:
+    sizes = 2 - isinstance(module, nn.RNNCellBase)
+    root: AnyValue = nn.Sequential(module) if whole else module
+    dtype = next(root.parameters()).dtype
+    free = {"input": dict.fromkeys(range(sizes), True)}
+    gm = fx.trace(
+        root, torch.ones(3, 7, 4, dtype=dtype)[(0,) * (2 - sizes)], dynamic=free
+    )
+    for given in ((1, 7), (3, 1), (1, 1), (5, 2)):
+        x = torch.randn(*given[:sizes], 4, dtype=dtype)
+        results = zip(*map(tree_leaves, (gm(x), root(x))), strict=True)
+        for ours, eager in results:
+            assert torch.equal(ours, eager)
+            assert ours.stride() == eager.stride()

@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_177,
+    "lines of Python in fx": 42_199,
     "lines of Python in stages": 25_063,
-    "lines of Python in tests": 82_401,
+    "lines of Python in tests": 82_428,
     "lines of Python in docs": 13_576,
     "words of the site": 74_680,
     "files in fx": 216,

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn import functional
+from torch.nn.utils import rnn
 from torch.utils._pytree import tree_leaves
 
 import fx
@@ -420,3 +421,29 @@ def test_recurrent_modules_leave_batch_and_length_free(
         for ours, eager in results:
             assert torch.equal(ours, eager)
             assert ours.stride() == eager.stride()
+
+
+def _mean(x: AnyValue, lengths: AnyValue) -> AnyValue:
+    packed = rnn.pack_padded_sequence(x, lengths, batch_first=True)
+    assert packed.batch_sizes.dtype == torch.int64
+    return packed.data.sum() / packed.data.shape[0]
+
+
+def test_sizes_of_a_packed_sequence_depend_on_values() -> None:
+    gm = fx.trace(_mean, torch.ones(1, 7, 4), torch.tensor([7]))
+    for lengths in ([5], [7, 3, 2], [1, 1]):
+        given = (
+            torch.randn(len(lengths), max(lengths), 4),
+            torch.tensor(lengths),
+        )
+        assert torch.equal(gm(*given), _mean(*given))
+    gru: AnyValue = nn.GRU(4, 5)
+    packed = rnn.pack_padded_sequence(X[:, None], torch.tensor([5]))
+    with pytest.raises(fx.TraceError, match=r"in the expression: gru\(p\)"):
+        fx.trace(lambda p: gru(p), packed)
+    with pytest.raises(fx.TraceError, match=r"in the expression: gru\("):
+        fx.trace(
+            lambda x, n: gru(rnn.pack_padded_sequence(x, n)),
+            X[:, None],
+            torch.tensor([5]),
+        )

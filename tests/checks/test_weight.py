@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_119,
+    "lines of Python in fx": 42_202,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_260,
+    "lines of Python in tests": 82_323,
     "lines of Python in docs": 13_582,
     "words of the site": 74_687,
-    "files in fx": 215,
+    "files in fx": 216,
 }
 
 

@@ -27,6 +27,7 @@ from typing import Final
 
 import torch
 from torch import nn
+from torch.fx import graph_module as torchs_graph_module
 from torch.fx.experimental.proxy_tensor import make_fx as torchs_make_fx
 from torch.fx.passes.shape_prop import TensorMetadata
 
@@ -227,7 +228,7 @@ class _Replaceable(ModuleType):
         """Set it in torch.fx's module, too."""
         super().__setattr__(name, value)
         if name == "_exec_with_source":
-            setattr(torch.fx.graph_module, name, value)
+            setattr(torchs_graph_module, name, value)
 
 
 class _Finder(MetaPathFinder):
@@ -284,8 +285,9 @@ def install() -> None:
     for name, module in [*sys.modules.items()]:
         if name[:3] == "fx." and vars(module).get(ours.__name__) is ours:
             vars(module)[ours.__name__] = TensorMetadata  # as torch.export does
-    graph_module.__class__ = _Replaceable
-    vars(graph_module)["_exec_with_source"] = torch_fx.exec_with_source
+    replaceable: AnyValue = graph_module
+    replaceable.__class__ = _Replaceable
+    replaceable.__dict__["_exec_with_source"] = torch_fx.exec_with_source
     RULE.set("torch")
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from .torch_private.pytree import pytree
-from .use_def.values import Open
+from .use_def.values import AnyValue, Open
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -106,13 +106,14 @@ class immutable_dict(dict[K, V], metaclass=Open):
 
 
 # Registration: so that torch's pytree functions look inside arguments.
+_untyped: AnyValue = pytree
 pytree.register_pytree_node(
     immutable_list,
     lambda items: ([*items], None),
     lambda items, _: immutable_list(items),
     serialized_type_name="fx.immutable_collections.immutable_list",
     flatten_with_keys_fn=lambda items: (
-        [(pytree.SequenceKey(i), item) for i, item in enumerate(items)],
+        [(_untyped.SequenceKey(i), item) for i, item in enumerate(items)],
         None,
     ),
 )
@@ -122,7 +123,7 @@ pytree.register_pytree_node(
     lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
     serialized_type_name="fx.immutable_collections.immutable_dict",
     flatten_with_keys_fn=lambda items: (
-        [(pytree.MappingKey(key), value) for key, value in items.items()],
+        [(_untyped.MappingKey(key), value) for key, value in items.items()],
         [*items],
     ),
 )

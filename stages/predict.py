@@ -93,7 +93,7 @@ def ask(stage: Stage, guess: str | None, console: Console) -> bool:
         console.print("As you said.")
     elif "\n" in printed:
         console.print("Compare it with what you said.")
-    else:
+    elif guess.strip():
         console.print("Not quite what you said.")
     if asked.why:
         console.print(Markdown(asked.why))

@@ -438,9 +438,11 @@ def unfinished(states: Mapping[str, State]) -> list[int]:
 def to_write(piece: Piece, states: Mapping[str, State]) -> tuple[str, Exercise]:
     """A piece to write as it is told, and the function to begin with."""
     left = [o for o in piece.functions if states[o.name] is not State.WRITTEN]
-    if not left or len(left) == len(piece.functions):
-        return piece.title, piece.functions[0]
-    return f"{left[0].qualname} ({counted(piece, states)})", left[0]
+    one = (left or piece.functions)[0]
+    if len(piece.functions) == 1:
+        return piece.title, one
+    done = f"{written(piece, states)} of {len(piece.functions)} written"
+    return f"{one.qualname} ({piece.title}: {done})", one
 
 
 def _place(one: Exercise, tree: Tree) -> str:

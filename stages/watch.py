@@ -63,7 +63,7 @@ def _warm_up(executor: ProcessPoolExecutor, console: Console) -> None:
     """Wait until a process has imported torch, with a bar."""
     console.print(
         "Importing torch, once: 5 s, and half a minute if the machine is busy. "
-        "After that, a save is answered in a second."
+        "After that, a save is answered in a few seconds."
     )
     began, job = time.monotonic(), executor.submit(time.monotonic)
     with Progress(console=console, transient=True) as bar:

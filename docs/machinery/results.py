@@ -169,14 +169,20 @@ def _programs(parent: etree.Element) -> None:
 
 def _why(rows: Iterable[Row]) -> Iterator[str]:
     """Each reason for which cases differ or fail, and some of the cases."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    errors: dict[tuple[str, str], str] = {}
     for row in rows:
-        names = row["cases"].split("; ")
-        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        cases = f"{row['client']} ({'; '.join(names[:2])}{more})"
-        found.setdefault((row["kind"], row["why"]), []).append(cases)
-    for (kind, why), each in found.items():
-        yield f"{kind}, {', '.join(each)}: {why}"
+        why, _, error = row["why"].partition(". (")
+        reason = (row["kind"], why)
+        errors.setdefault(reason, f". ({error}" if error else "")
+        names = found.setdefault(reason, {}).setdefault(row["client"], [])
+        names += row["cases"].split("; ")
+    for reason, clients in found.items():
+        cases = []
+        for client, names in clients.items():
+            more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+            cases.append(f"{client} ({'; '.join(names[:2])}{more})")
+        yield f"{reason[0]}, {', '.join(cases)}: {reason[1]}{errors[reason]}"
 
 
 def extracted(rows: Sequence[Row]) -> str:

@@ -554,7 +554,7 @@ def new_size(env: NotedGuards, text: str, value: int) -> AnyValue:
         value: what it is in the example.
     """
     source = _Size(text)
-    symbol = env.create_symbol(value, source, DimDynamic.DYNAMIC)
+    symbol: AnyValue = env.create_symbol(value, source, DimDynamic.DYNAMIC)
     env.texts[symbol], env.hints[symbol] = text, value
     largest: AnyValue = env.var_to_range[symbol].upper
     env.constrain_symbol_range(symbol, 1, largest)

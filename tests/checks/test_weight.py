@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_116,
-    "lines of Python in stages": 25_063,
-    "lines of Python in tests": 82_448,
-    "lines of Python in docs": 13_679,
-    "words of the site": 74_680,
-    "files in fx": 215,
+    "lines of Python in fx": 42_202,
+    "lines of Python in stages": 25_065,
+    "lines of Python in tests": 82_455,
+    "lines of Python in docs": 13_675,
+    "words of the site": 74_678,
+    "files in fx": 216,
 }
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import warnings
 from typing import Final
 
 import torch
@@ -21,51 +20,37 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-import fx
 from fx.use_def.values import AnyValue
-from tests.clients.judging import Row, called, line, rows, timed
-from tests.clients.results import note_models
+from tests.clients.judging import Given, Table
+from tests.clients.results import run_models
 
-SMALL: Final[dict[str, int]] = {
-    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim"), 32),
-    **dict.fromkeys(("embed_dim", "embedding_size", "hidden_dim"), 32),
-    **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "n_inner"), 64),
-    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 64),
-    **dict.fromkeys(("moe_intermediate_size", "mlp_dim"), 32),
-    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers"), 2),
-    **dict.fromkeys(("num_layers", "encoder_layers", "decoder_layers"), 2),
-    **dict.fromkeys(("num_decoder_layers", "num_encoder_layers"), 2),
-    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), 4),
-    **dict.fromkeys(("num_heads", "encoder_attention_heads"), 4),
-    **dict.fromkeys(("decoder_attention_heads", "attention_heads"), 4),
-    **dict.fromkeys(("num_key_value_heads",), 2),
-    **dict.fromkeys(("head_dim", "d_kv", "attention_head_size"), 8),
-    **dict.fromkeys(("vocab_size", "text_vocab_size"), 128),
-    **dict.fromkeys(("max_position_embeddings", "n_positions"), 64),
-    **dict.fromkeys(("image_size",), 32),
-    **dict.fromkeys(("patch_size",), 8),
-    **dict.fromkeys(("num_experts", "num_local_experts"), 4),
-    **dict.fromkeys(("n_routed_experts",), 4),
-    **dict.fromkeys(("num_experts_per_tok",), 2),
-    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 1),
-    **dict.fromkeys(("decoder_start_token_id", "sep_token_id"), 1),
-    **dict.fromkeys(("cls_token_id", "mask_token_id"), 1),
+SMALL: Final = {
+    name: int(size)
+    for size, *names in map(
+        str.split,
+        """\
+32 hidden_size d_model n_embd dim embed_dim embedding_size hidden_dim
+32 moe_intermediate_size mlp_dim image_size
+64 intermediate_size d_ff ffn_dim n_inner encoder_ffn_dim decoder_ffn_dim
+64 max_position_embeddings n_positions
+2 num_hidden_layers n_layer n_layers num_layers encoder_layers
+2 decoder_layers num_decoder_layers num_encoder_layers num_key_value_heads
+2 num_experts_per_tok
+4 num_attention_heads n_head n_heads num_heads encoder_attention_heads
+4 decoder_attention_heads attention_heads num_experts num_local_experts
+4 n_routed_experts
+8 head_dim d_kv attention_head_size patch_size
+128 vocab_size text_vocab_size
+1 pad_token_id bos_token_id eos_token_id decoder_start_token_id sep_token_id
+1 cls_token_id mask_token_id
+""".splitlines(),
+    )
+    for name in names
 }
 """Option of a configuration → what it is set to."""
 
 SHAPES: Final = ((2, 8), (3, 12), (1, 8))
 """Batch size and length: of the example, and of the other calls."""
-
-HEADS: Final = ("example", "other", "batch of one")
-"""The calls of a graph, as the columns of the table are named."""
-
-EXPLAINED: Final = dict.fromkeys(
-    ("aimv2", "paligemma"),
-    "transformers leaves out a mask in which all is 1 unless it is traced, and "
-    "the attention is then not causal; right with a token that is masked",
-)
-"""Families that give another result when traced, and why: what the library
-does differs, and the graph does what it did in the trace."""
 
 
 def small(config: AnyValue) -> AnyValue:
@@ -107,64 +92,38 @@ def inputs(
     return found
 
 
-KINDS: Final = range(3)
-"""Kinds of inputs, of which the first is taken that a model runs on."""
-
-
-def runs(model: AnyValue, kind: int) -> Exception | None:
-    """Why a model does not run on a kind of inputs; None if it does."""
-    try:
-        model(**inputs(model, *SHAPES[0], kind))
-    except Exception as error:
-        return error
-    return None
-
-
-def judged(family: str) -> Row:
-    """Build, trace and call the model of a family."""
+def build(family: str) -> tuple[AnyValue, list[Given]]:
+    """The model of a family, and inputs of the first kind it runs on."""
     names = MODEL_MAPPING_NAMES[family]
     name = names if isinstance(names, str) else names[0]
-    torch.manual_seed(0)
-    try:
-        made = getattr(transformers, CONFIG_MAPPING_NAMES[family])()
-        model = getattr(transformers, name)(small(made)).eval()
-    except Exception as error:
-        return Row(family, (), 0.0, line(error))
-    failures = [runs(model, kind) for kind in KINDS]
-    if None not in failures:
-        return Row(family, (), 0.0, line(failures[0]))
-    kind = failures.index(None)
-    given: AnyValue = inputs(model, *SHAPES[0], kind)
-    seconds, gm = timed(lambda: fx.trace(model, **given))
-    if isinstance(gm, Exception):
-        return Row(family, ("not traced",), 0.0, line(gm))
-    calls, reasons = zip(
-        *(called(gm, model, **inputs(model, *s, kind)) for s in SHAPES),
-        strict=True,
-    )
-    return Row(family, calls, seconds, next(filter(None, reasons), ""))
+    made = getattr(transformers, CONFIG_MAPPING_NAMES[family])()
+    model = getattr(transformers, name)(small(made)).eval()
+    errors = []
+    for kind in range(3):
+        try:
+            model(**inputs(model, *SHAPES[0], kind))
+            return model, [((), inputs(model, *s, kind)) for s in SHAPES]
+        except Exception as error:
+            errors.append(error)
+    raise errors[0]
 
 
-def main(names: list[str]) -> int:
-    """Judge families and say what came out; 1 if one is wrong."""
-    warnings.simplefilter("ignore")
-    transformers.logging.set_verbosity_error()
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        judged("bert")  # imports what each of them needs
-    found = []
-    for row in rows(names or sorted(MODEL_MAPPING_NAMES), judged):
-        found.append(row)
-        print(*row, sep="   ", flush=True)
-    if not names:
-        versions = (
-            f"transformers {transformers.__version__}, "
-            f"torch {torch.__version__}"
-        )
-        note_models("families", HEADS, found, versions, EXPLAINED)
-    wrong = {row.name for row in found if "WRONG" in row.calls}
-    return bool(wrong - EXPLAINED.keys())
+TABLE: Final = Table(
+    "families",
+    ("example", "other", "batch of one"),
+    build,
+    ("transformers", "torch"),
+    explained=dict.fromkeys(
+        ("aimv2", "paligemma"),
+        "transformers leaves out a mask in which all is 1 unless it is traced, "
+        "and the attention is then not causal; right with a token that is "
+        "masked",
+    ),
+)
+"""A family that is explained gives another result when traced, since what the
+library does differs, and the graph does what it did in the trace."""
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    transformers.logging.set_verbosity_error()
+    sys.exit(run_models(TABLE, sorted(MODEL_MAPPING_NAMES), sys.argv[1:]))

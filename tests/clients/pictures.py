@@ -13,23 +13,19 @@ takes that), and with a batch of one.
 
 from __future__ import annotations
 
-import copy
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 import timm
 import torch
 from torch import nn
-from torchvision import __version__ as torchvision_version
 from torchvision import models
 
-import fx
 from fx.use_def.values import AnyValue
-from tests.clients.judging import Row, called, line, rows, timed
-from tests.clients.results import note_models
+from tests.clients.judging import Given, Table, timed
+from tests.clients.results import run_models
 
 MOST: Final = 10_000_000
 """How many parameters a model of torchvision may have."""
@@ -46,12 +42,6 @@ SMALL: Final = re.compile(
 
 CANDIDATES: Final = 4
 """How many models of a file of timm are built to find the smallest."""
-
-HEADS: Final = (
-    *("eval: example", "eval: other", "eval: batch of one"),
-    *("train: example", "train: other", "train: batch of one"),
-    *("torch.export", "its CPU seconds"),
-)
 
 
 def built(name: str) -> nn.Module:
@@ -100,26 +90,17 @@ def names() -> Iterator[str]:
             yield smallest(f"timm/{name}" for name in ranked[:CANDIDATES])
 
 
-def picture_size(name: str, model: nn.Module) -> int:
-    """The size of the pictures that a model takes."""
-    config = getattr(model, "pretrained_cfg", None) or {}
-    if name.startswith("timm/"):
-        return int(config.get("input_size", (3, 224, 224))[-1])
-    return 299 if "inception" in name else 224
-
-
 def runs(model: nn.Module, x: torch.Tensor) -> bool:
     """Whether a model runs on an input."""
-    try:
-        model(x)
-    except Exception:
-        return False
-    return True
+    return not isinstance(timed(lambda: model(x))[1], Exception)
 
 
-def inputs(name: str, model: nn.Module) -> list[torch.Tensor]:
-    """The example, another batch, and a batch of one; small if that runs."""
-    most = picture_size(name, model)
+def build(name: str) -> tuple[nn.Module, list[Given]]:
+    """A model, and pictures, small if it runs on such, of each call."""
+    model = built(name).eval()
+    usual: AnyValue = 299 if name == "torchvision/inception_v3" else 224
+    config = getattr(model, "pretrained_cfg", None) or {}
+    most = int(config.get("input_size", (usual,))[-1])
     for size in (*(each for each in (64, 96) if each < most), most):
         if runs(model, torch.randn(2, 3, size, size)):
             break
@@ -128,64 +109,22 @@ def inputs(name: str, model: nn.Module) -> list[torch.Tensor]:
     other = torch.randn(3, 3, size + 32, size + 32)
     if not runs(model, other):
         other = torch.randn(3, 3, size, size)
-    return [
-        torch.randn(2, 3, size, size),
-        other,
-        torch.randn(1, 3, size, size),
-    ]
+    example, one = (torch.randn(n, 3, size, size) for n in (2, 1))
+    return model, [((x,), {}) for x in (example, other, one)]
 
 
-def judged(name: str) -> Row:
-    """Build, trace and call a model."""
-    torch.manual_seed(0)
-    try:
-        model = built(name).eval()
-        given = inputs(name, model)
-    except Exception as error:
-        return Row(name, (), 0.0, line(error))
-    calls: list[str] = []
-    reasons: list[str] = []
-    seconds = 0.0
-    for training in (False, True):
-        model.train(training)
-        took, found = timed(lambda: fx.trace(model, given[0]))
-        if isinstance(found, Exception):
-            calls += ["not traced", "-", "-"]
-            reasons.append(line(found))
-            continue
-        seconds = seconds or took
-        for x in given:
-            call = called(*copy.deepcopy((found, model)), x)
-            calls.append(call[0])
-            reasons.append(call[1])
-    model.eval()
-    took, found = timed(
-        lambda: torch.export.export(model, (given[0],), strict=False)
-    )
-    taken = "no" if isinstance(found, Exception) else "yes"
-    why = next(filter(None, reasons), "")
-    return Row(name, tuple(calls), seconds, why, (taken, f"{took:.1f}"))
-
-
-def main(chosen: list[str]) -> int:
-    """Judge models and say what came out; 1 if one is wrong."""
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    warm = nn.Linear(2, 2), torch.ones(1, 2)  # what each of them imports
-    fx.trace(*warm)
-    torch.export.export(warm[0], warm[1:], strict=False)
-    found = []
-    for row in rows(chosen or names(), judged):
-        found.append(row)
-        print(*row, sep="   ", flush=True)
-    if not chosen:
-        versions = (
-            f"torchvision {torchvision_version}, timm {timm.__version__}, "
-            f"torch {torch.__version__}"
-        )
-        note_models("pictures", HEADS, found, versions, {})
-    return int(any("WRONG" in row.calls for row in found))
-
+TABLE: Final = Table(
+    "pictures",
+    [
+        f"{mode}: {call}"
+        for mode in ("eval", "train")
+        for call in ("example", "other", "batch of one")
+    ],
+    build,
+    ("torchvision", "timm", "torch"),
+    free=False,
+    modes=(False, True),
+)
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_models(TABLE, names(), sys.argv[1:]))

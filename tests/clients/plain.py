@@ -16,15 +16,14 @@ class Program(nn.Module):
     """A function as a module, with what it calls."""
 
     def __init__(
-        self, function: Callable[..., AnyValue], **modules: nn.Module
+        self, function: Callable[..., AnyValue], *modules: nn.Module
     ) -> None:
         super().__init__()
-        self.function = function
-        self.parts = nn.ModuleDict(modules)
+        self.function, self.parts = function, nn.ModuleList(modules)
 
     def forward(self, *args: AnyValue) -> AnyValue:
         """What the function gives for its modules and inputs."""
-        return self.function(*self.parts.values(), *args)
+        return self.function(*self.parts, *args)
 
 
 # --- recurrent --------------------------------------------------------------
@@ -68,42 +67,34 @@ def attended(
 
 
 class Tabular(nn.Module):
-    """Columns of categories and of numbers, as tokens or side by side."""
+    """Columns of categories and of numbers, as tokens that layers take."""
 
-    def __init__(self, mixer: nn.Module, *, tokens: bool) -> None:
+    def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
         self.tables = nn.ModuleList(nn.Embedding(n, 8) for n in (3, 5, 7))
         self.scale = nn.Parameter(torch.rand(4, 8))
-        self.norm, self.mixer, self.tokens = nn.BatchNorm1d(4), mixer, tokens
+        self.norm, self.mixer = nn.BatchNorm1d(4), nn.Sequential(*layers)
 
     def forward(self, categories: AnyValue, numbers: AnyValue) -> AnyValue:
+        """What the layers give for all columns."""
         columns = zip(self.tables, categories.unbind(1), strict=True)
         x = torch.stack([table(column) for table, column in columns], 1)
         x = torch.cat((x, self.norm(numbers)[..., None] * self.scale), 1)
-        return self.mixer(x if self.tokens else x.flatten(1))
+        return self.mixer(x)
 
 
-class Factors(nn.Module):
-    """A factorisation machine: all products of two columns."""
-
-    def forward(self, x: AnyValue) -> AnyValue:
-        return (x.sum(1) ** 2 - (x**2).sum(1)).sum(1) / 2
+def factors(x: AnyValue) -> AnyValue:
+    """All products of two columns, as a factorisation machine adds them."""
+    return (x.sum(1) ** 2 - (x**2).sum(1)).sum(1) / 2
 
 
-class Sparse(nn.Module):
+def sparse(layer: nn.Module, x: AnyValue) -> AnyValue:
     """A choice of columns by sparsemax, as TabNet makes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(56, 56)
-
-    def forward(self, x: AnyValue) -> AnyValue:
-        z = self.linear(x)
-        ordered, _ = torch.sort(z, -1, descending=True)
-        k = torch.arange(1, z.shape[-1] + 1)
-        total = ordered.cumsum(-1) - 1
-        count = (ordered * k > total).sum(-1, keepdim=True)
-        return x * (z - total.gather(-1, count - 1) / count).clamp(min=0)
+    z = layer(x)
+    ordered, _ = torch.sort(z, -1, descending=True)
+    total = ordered.cumsum(-1) - 1
+    count = (ordered * torch.arange(1, z.shape[-1] + 1) > total).sum(-1, True)
+    return x * (z - total.gather(-1, count - 1) / count).clamp(min=0)
 
 
 # --- policies ---------------------------------------------------------------

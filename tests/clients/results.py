@@ -6,12 +6,16 @@ A run writes the rows of what it has run; all other rows stay.
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeAlias
 
+import torch
+
 from tests.clients.apart import APART
-from tests.clients.judging import Row
+from tests.clients.judging import CPU, Row, Table, rows
 from tests.clients.runner import (
     BESIDE,
     CLIENTS,
@@ -150,35 +154,56 @@ def _sizes(note: str) -> list[str]:
 # --- the models traced by fx.trace ------------------------------------------
 
 
-def note_models(
-    name: str,
-    heads: Sequence[str],
-    found: Sequence[Row],
-    versions: str,
-    explained: Mapping[str, str],
-) -> None:
+def run_models(
+    table: Table, names: Iterable[str], chosen: Sequence[str]
+) -> int:
+    """Judge models and say what came out; 1 if one is wrong.
+
+    Args:
+        table: how, and where it is written.
+        names: all its models.
+        chosen: models, or libraries of models; these alone are judged, and
+            their rows take the place of others.
+    """
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    some = {*chosen}
+    if chosen:
+        names = (n for n in names if some & {n, n.partition("/")[0]})
+    found = []
+    for row in rows(table, names):
+        found.append(row)
+        print(*row, sep="   ", flush=True)
+    note_models(table, found, keep=bool(chosen))
+    wrong = {row.name for row in found if "WRONG" in row.calls}
+    return int(bool(wrong - table.explained.keys()))
+
+
+def note_models(table: Table, found: Sequence[Row], *, keep: bool) -> None:
     """Write what came out for the models of a table that run at all.
 
     Args:
-        name: the table.
-        heads: its columns with calls, then those with other cells.
+        table: where, and what its columns are.
         found: the rows.
-        versions: what was run.
-        explained: name of a model → why it is not right.
+        keep: whether all other rows stay, and what is said of the run.
     """
-    rows: list[Cells] = []
+    written: list[Cells] = []
     for row in found:
         if row.calls:
-            calls = [*row.calls, *["-"] * len(heads)]
-            calls = calls[: len(heads) - len(row.others)]
-            rows.append(
+            calls = [*row.calls, *["-"] * len(table.calls)]
+            cells = (*calls[: len(table.calls)], *row.others)
+            written.append(
                 {
                     "model": row.name,
-                    **dict(zip(heads, [*calls, *row.others], strict=False)),
-                    "CPU seconds": f"{row.seconds:.1f}",
-                    "why": explained.get(row.name, row.why),
+                    **dict(zip(table.heads, cells, strict=False)),
+                    CPU: f"{row.seconds:.1f}",
+                    "why": table.explained.get(row.name, row.why),
                 }
             )
-    write(name, rows)
-    run = {"table": name, "tried": len(found), "versions": versions}
+    if keep:
+        replace(table.name, "model", written)
+        return
+    write(table.name, written)
+    versions = ", ".join(f"{each} {version(each)}" for each in table.packages)
+    run = {"table": table.name, "tried": len(found), "versions": versions}
     replace("runs", "table", [run])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.clients import __main__ as program
 from tests.clients import results
-from tests.clients.judging import Row
+from tests.clients.judging import Row, Table, judged, known
 from tests.clients.runner import SLOWEST, Cases, Result
 
 
@@ -50,21 +50,32 @@ def test_models_that_do_not_run_are_counted_and_have_no_row(
 ) -> None:
     (tmp_path / "runs.csv").write_text("table,tried,versions\nx,9,torch 1\n")
     monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(results, "version", {"torch": "2"}.get)
+    heads = ("example", "other")
+    table = Table("x", heads, known, ["torch"], explained={"b": "known"})
     found = [
         Row("a", ("right", "refused"), 1.5, "GuardError: no"),
         Row("b", ("not traced",), 0.0, "TraceError: no"),
         Row("c", (), 0.0, "not built"),
     ]
-    heads = ("example", "other")
-    results.note_models("x", heads, found, "torch 2", {"b": "known"})
-    text = (tmp_path / "x.csv").read_text()
-    assert text == (
+    results.note_models(table, found, keep=False)
+    results.note_models(table, [found[0]._replace(seconds=2)], keep=True)
+    assert (tmp_path / "x.csv").read_text() == (
         "model,example,other,CPU seconds,why\n"
-        "a,right,refused,1.5,GuardError: no\nb,not traced,-,0.0,known\n"
+        "a,right,refused,2.0,GuardError: no\nb,not traced,-,0.0,known\n"
     )
     assert results.read("runs") == [
         {"table": "x", "tried": "3", "versions": "torch 2"}
     ]
+
+
+def test_a_model_is_traced_called_and_exported_in_both_modes() -> None:
+    table = Table("x", ("eval", "train"), known, (), True, (False, True))
+    row = judged(table, "convolutions")
+    assert (row.calls, row.why) == (("right", "right"), "")
+    assert row.others[0] == "yes"
+    assert table.heads[2:] == ("torch.export", "its CPU seconds")
+    assert judged(table, "no such").calls == ()
 
 
 def test_the_slowest_run_only_if_they_are_named(

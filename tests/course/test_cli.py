@@ -51,7 +51,9 @@ def test_progress_is_what_the_files_say(
     assert re.search(
         rf"01 +Linked-list graph +2 of {count} +·+w", said.getvalue()
     )
-    assert "next: write Link._unlink (ring 1 of 5) in " in said.getvalue()
+    assert (
+        "next: write Link._unlink (ring: 1 of 5 written) in " in said.getvalue()
+    )
     assert len(said.getvalue().splitlines()) <= 20
     assert all(
         len(one.rstrip()) <= 80 for one in said.getvalue().split("\n")[:9]
@@ -199,7 +201,7 @@ def test_next_is_the_lowest_and_a_hint_is_of_the_stage_checked_last(
     assert cli.main(["hint"]) == 0
     assert "(stage 04)" in said.getvalue()
     assert cli.main([]) == 0
-    assert "next: write ring in exercises/fx/linked_list" in said.getvalue()
+    assert "write Link._unlink (ring: 0 of 5 written) in " in said.getvalue()
 
 
 def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:

@@ -149,7 +149,7 @@ def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
         *(desk / name for name in ("broken", "links", "stripped")),
     )
     assert survives(kept)
-    assert rows["right"].right == rows["alone"].right == 4
+    assert rows["right"].right == rows["alone"].right == 3
     assert rows["half"].right == 1
     assert rows["half"].marks[1].told["_make_room"] == "to write"
     assert rows["ring"].marks[1].told["ring"] == (
@@ -180,7 +180,7 @@ def test_what_cannot_be_parsed_costs_its_own_stage(tmp_path: Path) -> None:
         path = folder / "exercises" / "fx" / file
         path.write_text("def (:\n", encoding="utf-8")
     row = graded(folder, numbers=[1, 3, 6])["one"]
-    assert [mark.right for mark in row.marks.values()] == [0, 6, 0]
+    assert [mark.right for mark in row.marks.values()] == [0, 5, 0]
 
 
 GUARDED = """

@@ -41,8 +41,8 @@ def test_untouched_stubs_are_to_write_and_nothing_else(
     assert result.failed == {}, result.output
     assert len(result.to_write) >= 2 * len(stage.exercises)
     assert {result.verdicts[one.title] for one in stage.pieces} == {"·"}
-    first = stage.pieces[0]
-    assert f"next: write {first.title} in exercises/fx/" in result.output
+    first = stage.pieces[0].functions[0]
+    assert f"next: write {first.qualname} " in result.output
     assert "Traceback" not in result.output
 
 
@@ -128,8 +128,9 @@ def test_a_learner_may_add_to_a_file(learner: Learner) -> None:
     learner.edit(first.file, "class Link:", "_mine = 1\n\n\nclass Link:")
     result = learner.check(1, exercise=first.name)
     assert result.verdicts[first.name] == "✓"
-    assert "These pass.\nnext: write Link.prepend (ring 1 of 5) in " in (
-        result.output
+    assert (
+        "These pass.\nnext: write Link.prepend (ring: 1 of 5 written) in "
+        in (result.output)
     )
 
 
@@ -195,8 +196,9 @@ def test_the_header_counts_functions(learner: Learner) -> None:
     learner.write("Link._unlink")
     said = learner.check(1, exercise="Link._unlink").output
     assert "1 of 7 functions written in stage 01 (ring 1 of 5) · 02-08" in said
-    assert "next: write Link.prepend (ring 1 of 5) in exercises/fx/" in (
-        learner.check(1).output
+    assert (
+        "next: write Link.prepend (ring: 1 of 5 written) in exercises/fx/"
+        in (learner.check(1).output)
     )
 
 

@@ -16,6 +16,8 @@ import torch
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn import functional
+from torch.nn.utils import rnn
+from torch.utils._pytree import tree_leaves
 
 import fx
 
@@ -384,3 +386,64 @@ def test_tensors_made_of_sizes_leave_them_free(drawn: AnyValue) -> None:
         want = drawn(given) + given
         torch.manual_seed(3)
         assert torch.equal(gm(given), want)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.RNN(4, 5, batch_first=True),
+        nn.RNN(4, 5, nonlinearity="relu", bidirectional=True),
+        nn.GRU(4, 5, batch_first=True),
+        nn.GRU(4, 5, num_layers=2, bidirectional=True, bias=False),
+        nn.LSTM(4, 5, batch_first=True),
+        nn.LSTM(4, 5, num_layers=2, bidirectional=True),
+        nn.LSTM(4, 5, proj_size=3),
+        nn.LSTM(4, 5, dtype=torch.double),
+        *(nn.RNNCell(4, 5), nn.GRUCell(4, 5), nn.LSTMCell(4, 5)),
+    ],
+    ids=str,
+)
+def test_recurrent_modules_leave_batch_and_length_free(
+    module: AnyValue, whole: bool
+) -> None:
+    sizes = 2 - isinstance(module, nn.RNNCellBase)
+    root: AnyValue = nn.Sequential(module) if whole else module
+    dtype = next(root.parameters()).dtype
+    free = {"input": dict.fromkeys(range(sizes), True)}
+    gm = fx.trace(
+        root, torch.ones(3, 7, 4, dtype=dtype)[(0,) * (2 - sizes)], dynamic=free
+    )
+    for given in ((1, 7), (3, 1), (1, 1), (5, 2)):
+        x = torch.randn(*given[:sizes], 4, dtype=dtype)
+        results = zip(*map(tree_leaves, (gm(x), root(x))), strict=True)
+        for ours, eager in results:
+            assert torch.equal(ours, eager)
+            assert ours.stride() == eager.stride()
+
+
+def _mean(x: AnyValue, lengths: AnyValue) -> AnyValue:
+    packed = rnn.pack_padded_sequence(x, lengths, batch_first=True)
+    assert packed.batch_sizes.dtype == torch.int64
+    return packed.data.sum() / packed.data.shape[0]
+
+
+def test_sizes_of_a_packed_sequence_depend_on_values() -> None:
+    gm = fx.trace(_mean, torch.ones(1, 7, 4), torch.tensor([7]))
+    for lengths in ([5], [7, 3, 2], [1, 1]):
+        given = (
+            torch.randn(len(lengths), max(lengths), 4),
+            torch.tensor(lengths),
+        )
+        assert torch.equal(gm(*given), _mean(*given))
+    gru: AnyValue = nn.GRU(4, 5)
+    packed = rnn.pack_padded_sequence(X[:, None], torch.tensor([5]))
+    with pytest.raises(fx.TraceError, match=r"in the expression: gru\(p\)"):
+        fx.trace(lambda p: gru(p), packed)
+    with pytest.raises(fx.TraceError, match=r"in the expression: gru\("):
+        fx.trace(
+            lambda x, n: gru(rnn.pack_padded_sequence(x, n)),
+            X[:, None],
+            torch.tensor([5]),
+        )

@@ -34,6 +34,7 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_private.fake_tensors import is_fake, python_dispatcher
 from ...torch_private.modules import has_backward_hook
+from ...torch_private.recurrent import recurrent
 from ...torch_private.symbolic_sizes import (
     DATA_DEPENDENT,
     UNSUPPORTED,
@@ -179,7 +180,7 @@ class ExampleRun:
         builtins = {"isinstance": QUESTION, "pow": handlers.POWER}
         for holder, name, make in places_of(makers, builtins):
             TRACES.patch(holder, [name], make)
-        for holder, name, make in arithmetic():
+        for holder, name, make in (*arithmetic(), *recurrent()):
             TRACES.patch(holder, [name], make)
         handlers.patch()
         trial.patch()

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as etree
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
@@ -62,15 +62,8 @@ OF_STAGE: Final = ("fx/linked_list/*.py", "exercises/fx/linked_list/*.py")
 """The files that stage 01 is about."""
 
 PYTEST: Final = (
-    *(
-        "pytest",
-        "_pytest",
-        "py",
-        "pluggy",
-        "iniconfig",
-        "packaging",
-        "pygments",
-    ),
+    *("pytest", "_pytest", "py", "pluggy"),
+    *("iniconfig", "packaging", "pygments"),
 )
 """The modules of pytest, and of what it imports."""
 
@@ -234,19 +227,29 @@ def _editor(
     scene: Scene, parent: etree.Element, source: str, task: str = "", **of: str
 ) -> etree.Element:
     """A program, which a script makes an editor of."""
+    own = {"data-source": source, "data-task": task, **of}
+    box = _box(scene, parent, "fx-play", own)
+    scene.code(box, source)
+    return box
+
+
+def _box(
+    scene: Scene,
+    parent: etree.Element,
+    tag: str,
+    own: Mapping[str, str],
+    extra: int = 0,
+) -> etree.Element:
+    """What a script makes an editor of; `extra` is in megabytes."""
     size = megabytes()
     attributes = {
         "class": "fx-play",
-        "data-source": source,
         "data-root": to_the_root(scene.directive.page),
-        "data-task": task,
-        **of,
-        "data-megabytes": str(size) if size else "",
+        "data-megabytes": str(size + extra) if size else "",
         "data-search-exclude": "",
+        **own,
     }
-    box = etree.SubElement(parent, "fx-play", attributes)
-    scene.code(box, source)
-    return box
+    return etree.SubElement(parent, tag, attributes)
 
 
 def flat(program: str) -> str:
@@ -309,15 +312,8 @@ def _written(scene: Scene) -> etree.Element:
         for name in ("linked_list", "namespace")
         for path in [below / "linked_list" / f"{name}.py"]
     }
-    size = megabytes()
-    attributes = {
-        "class": "fx-play",
-        "data-files": json.dumps(files),
-        "data-root": to_the_root(scene.directive.page),
-        "data-megabytes": str(size + 2) if size else "",
-        "data-search-exclude": "",
-    }
-    box = etree.SubElement(scene.parent, "fx-exercise", attributes)
+    own = {"data-files": json.dumps(files)}
+    box = _box(scene, scene.parent, "fx-exercise", own, extra=2)
     element(box, "div", css="fx-recorded")
     return words
 

@@ -24,7 +24,7 @@ active_modes: Final[Callable[[], list[AnyValue]]] = find(
     "torch.utils._python_dispatch:_get_current_dispatch_mode_stack",
     needed_for="make_fx",
 )
-"""The dispatch modes in force, the outermost first."""
+"""The active dispatch modes, the outermost first."""
 
 without_dispatch: Final[Callable[[], AbstractContextManager[AnyValue]]] = find(
     "torch._C:_DisableTorchDispatch",

@@ -59,7 +59,7 @@ unset_fake_temporarily: Final[
 detect_fake_mode: Final[Callable[..., FakeTensorMode | None]] = find(
     "torch._guards:detect_fake_mode", needed_for="runs without data"
 )
-"""The fake mode in force, or that of what is given; None without one."""
+"""The active fake mode, or that of what is given; None without one."""
 
 python_dispatcher: Final[Callable[[], AbstractContextManager[AnyValue]]] = (
     find_or(

@@ -3,8 +3,8 @@
 Torch takes an RNN apart step by step, which would fix its length. But each step
 gives the same sizes: one is enough, and its output is repeated. And where a
 cell writes, torch asks whether that is dense, which differs for a batch of 1;
-all that matters is whether items share memory. What a packed sequence has is of
-other sizes than torch's rule says.
+all that matters is whether items share memory. Torch's rule for packing gives
+the padded sizes, and they are replaced by sizes that depend on values.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _overlaps(_: AnyValue, tensor: torch.Tensor) -> int:
 def _packed(_: AnyValue, mode: AnyValue, *args: AnyValue) -> AnyValue:
     """The items of all sequences, and how many each step has."""
     x, lengths = args[1:3]
-    total, steps = (mode.shape_env.create_unbacked_symint() for _ in "12")
+    total, steps = (mode.shape_env.create_unbacked_symint() for _ in range(2))
     for size in (total, steps):
         _constrain(size, min=1)
     return x.new_empty((total, *x.shape[2:])), lengths.new_empty(steps)

@@ -121,7 +121,7 @@ def remembering(
             if noted is not None:
                 return _again(mode, noted, args)
     result = rule(mode, *call)
-    for key in keys:
+    for key in keys:  # a call that has changed its arguments is not kept
         is_alike = key[0]
         try:
             same = key == _key(mode, func, args, kwargs, is_alike=is_alike)

@@ -318,14 +318,14 @@ class Writes:
                 raise TraceError(errors.written(line))
 
     def written(self) -> Iterator[torch.Tensor]:
-        """Those that were written; in inference mode nobody counts."""
+        """Those that were written; in inference mode, all that may be."""
         for real, fake, version, _ in self._known:
             if torch.is_inference(fake) or version_of(fake) != version:
                 yield real
 
 
 def version_of(tensor: AnyValue) -> int:
-    """How often a tensor was written to; 0 where nobody counts."""
+    """How often a tensor was written to; 0 where torch does not count."""
     known = not torch.is_inference(tensor)
     return tensor._version if known else 0  # noqa: SLF001
 

@@ -1,6 +1,6 @@
 """Extra: what to do about an error in code that is traced.
 
-A proxy is no number, list or array.  Where Python, NumPy or torch need one,
+A proxy is not a number, list or array.  Where Python, NumPy or torch need one,
 they raise an error of their own, which was written for somebody who has made a
 mistake: "'Proxy' object cannot be interpreted as an integer".  The code may be
 right, and only cannot be traced.  So the trace adds a note to such an error,

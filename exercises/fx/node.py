@@ -334,9 +334,8 @@ class Node(NamedNode["Graph"], metaclass=Open):
         """Replace each argument node by None: this node is in no graph."""
         for node in self._inputs:
             node.users.pop(self, None)
-        if self._inputs:
-            self._args = map_arg(self._args, _no_value)
-            self._kwargs = map_arg(self._kwargs, _no_value)
+        self._args = map_arg(self._args, lambda _: None)
+        self._kwargs = map_arg(self._kwargs, lambda _: None)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -438,7 +437,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
     def stack_trace(self) -> str | None:
         """Where in the user's code the node was recorded, innermost frame last.
 
-        ProxyBase if the tracer has `record_stack_traces` set; else None.
+        None unless the tracer has `record_stack_traces` set, or a pass sets it.
 
         torch.fx: node.py, Node.stack_trace
         """
@@ -534,7 +533,3 @@ class Node(NamedNode["Graph"], metaclass=Open):
         node = cls(graph, name, op, target, (), {}, kind)
         node._erased = True
         return node
-
-
-def _no_value(node: Node) -> None:
-    """What an erased node has in place of an input."""

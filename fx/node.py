@@ -362,8 +362,9 @@ class Node(NamedNode["Graph"], metaclass=Open):
         """Replace each argument node by None: this node is in no graph."""
         for node in self._inputs:
             node.users.pop(self, None)
-        self._args = map_arg(self._args, lambda _: None)
-        self._kwargs = map_arg(self._kwargs, lambda _: None)
+        if self._inputs:
+            self._args = map_arg(self._args, lambda _: None)
+            self._kwargs = map_arg(self._kwargs, lambda _: None)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -465,7 +466,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
             return new_input if node is old_input else node
 
         args = map_arg(self._args, swap)
-        kwargs = map_arg(self._kwargs, swap)
+        kwargs = self._kwargs and map_arg(self._kwargs, swap)
         inputs = dict.fromkeys(map(swap, self._inputs))
         self._connect(args, kwargs, tuple(inputs))
 

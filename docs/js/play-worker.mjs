@@ -19,9 +19,9 @@ async function course(python) {
 }
 let fetched = null;
 
-async function check(python, files) {
+async function check(python, stage, files) {
   await (fetched ??= course(python));
-  return python.pyimport("playground.exercise").check_page(JSON.stringify(files));
+  return python.pyimport("playground.exercise").check_page(stage, JSON.stringify(files));
 }
 
 const started = start();
@@ -30,17 +30,17 @@ onmessage = async ({data}) => {
   try {
     const python = await started;
     if (data.files) {
-      const printed = await check(python, data.files);
+      const printed = await check(python, data.stage, data.files);
       postMessage({id: data.id, error: "", printed});
       return;
     }
     const {play} = python.pyimport("playground.run");
     const before = performance.now();
-    const said = JSON.parse(play(data.source, data.task));
+    const said = JSON.parse(play(data.source));
     const seconds = (performance.now() - before) / 1000;
     postMessage({...said, id: data.id, seconds});
   } catch (error) {
     postMessage({id: data.id, error: String(error), printed: "", page: "",
-      nodes: [], code: "", problem: null});
+      nodes: [], code: ""});
   }
 };

@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_202,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_455,
-    "lines of Python in docs": 13_671,
-    "words of the site": 74_678,
+    "lines of Python in tests": 82_441,
+    "lines of Python in docs": 13_540,
+    "words of the site": 74_674,
     "files in fx": 216,
 }
 

@@ -90,6 +90,15 @@ class FxExercise extends FxPlay {
     this.result.replaceChildren();
     if (said.error) this.error(said.error);
     this.text("The check says", said.printed);
+    said.hints?.forEach((text, at) => {
+      const made = document.createElement("details");
+      const head = document.createElement("summary");
+      head.textContent = `Hint ${at + 1} of ${said.hints.length}`;
+      const inner = document.createElement("p");
+      inner.textContent = text;
+      made.append(head, inner);
+      this.result.append(made);
+    });
   }
 
   download() {

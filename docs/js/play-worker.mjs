@@ -21,7 +21,8 @@ let fetched = null;
 
 async function check(python, stage, files) {
   await (fetched ??= course(python));
-  return python.pyimport("playground.exercise").check_page(stage, JSON.stringify(files));
+  const {check_page} = python.pyimport("playground.exercise");
+  return JSON.parse(check_page(stage, JSON.stringify(files)));
 }
 
 const started = start();
@@ -30,8 +31,8 @@ onmessage = async ({data}) => {
   try {
     const python = await started;
     if (data.files) {
-      const printed = await check(python, data.stage, data.files);
-      postMessage({id: data.id, error: "", printed});
+      const said = await check(python, data.stage, data.files);
+      postMessage({...said, id: data.id, error: ""});
       return;
     }
     const {play} = python.pyimport("playground.run");

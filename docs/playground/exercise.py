@@ -7,11 +7,12 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 OPTIONS: Final = (
     *("-p", "stages.plugin", "-q", "-c", os.devnull),
@@ -29,16 +30,28 @@ LEFT_OUT: Final = (
 COMMAND: Final = " python -m stages "
 """In a line that a terminal needs, and a page does not."""
 
+NEXT: Final = re.compile(r"^next: (?:write|fix) ([\w.]+) (?:\(|of|in)", re.M)
+"""The line that names the function to go on with."""
+
 HOME: Final = str(Path(__file__).resolve().parents[1])
 """Where torch is in a page, which finds it from the working folder alone."""
 
 
+class Checked(NamedTuple):
+    """What is said about a reader's files, and how to go on."""
+
+    printed: str
+    hints: tuple[str, ...]
+
+
 def check_page(stage: str, files: str) -> str:
-    """What a page shows of a check; the files are JSON."""
-    return check(stage, json.loads(files), Path("/course"))
+    """What a page shows of a check; this and the files are JSON."""
+    return json.dumps(
+        check(stage, json.loads(files), Path("/course"))._asdict()
+    )
 
 
-def check(stage: str, files: Mapping[str, str], root: Path) -> str:
+def check(stage: str, files: Mapping[str, str], root: Path) -> Checked:
     """What the check of a stage says about a reader's files.
 
     Args:
@@ -56,9 +69,12 @@ def check(stage: str, files: Mapping[str, str], root: Path) -> str:
         importlib.import_module("pytest").main(
             [f"stages/{stage}", *OPTIONS, f"--deselect={LEFT_OUT}"]
         )
+        asked = NEXT.search(said.getvalue())
+        known = importlib.import_module("stages.manifest")
+        hints = known.find(asked[1]).hints if asked else ()
     _put(mine, stubs)
     lines = said.getvalue().strip().splitlines()
-    return "\n".join(one for one in lines if COMMAND not in one)
+    return Checked("\n".join(o for o in lines if COMMAND not in o), hints)
 
 
 def _put(folder: Path, files: Mapping[str, str]) -> None:

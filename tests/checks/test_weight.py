@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_202,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_441,
-    "lines of Python in docs": 13_540,
-    "words of the site": 74_674,
+    "lines of Python in tests": 82_446,
+    "lines of Python in docs": 13_556,
+    "words of the site": 74_677,
     "files in fx": 216,
 }
 

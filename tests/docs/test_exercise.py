@@ -11,6 +11,7 @@ import pytest
 
 from docs.machinery import playing
 from docs.machinery.source import ROOT
+from stages.manifest import stages
 
 NAMES = "linked_list/namespace.py"
 TESTS = {"01": "75", "02": "81", "03": "51"}
@@ -46,7 +47,8 @@ def checked(page: Path, stage: str, files: dict[str, str]) -> str:
         "sys.path.insert(0, '')\n"
         "from playground.exercise import check\n"
         "files = json.load(sys.stdin)\n"
-        "print(check(sys.argv[2], files, page / 'course'))\n"
+        "said, hints = check(sys.argv[2], files, page / 'course')\n"
+        "print(said, *hints)\n"
         "assert not {'fx', 'stages'} & {*sys.modules}\n"
     )
     run = subprocess.run(
@@ -88,6 +90,7 @@ def test_stubs_are_to_be_written(page: Path, stage: str) -> None:
     said = checked(page, stage, version(stage, "exercises/fx"))
     assert "next: write " in said
     assert f"{TESTS[stage]} to write" in said
+    assert stages()[int(stage)].pieces[0].functions[0].hints[0] in said
 
 
 @pytest.mark.parametrize("stage", TESTS)

@@ -23,6 +23,7 @@ const {mirror} = document.querySelector('fx-exercise');
 const top = mirror.lineAtHeight(mirror.getScrollInfo().top, 'local');
 return mirror.getRange({line: top, ch: 0}, {line: top + 22, ch: 0})
 """
+_HINT = "fx-exercise details:nth-of-type(3) summary"
 _TYPE = """
 const box = document.querySelector('fx-exercise');
 const chooser = box.querySelector('select');
@@ -47,6 +48,7 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
     assert f"{TESTS[stage]} to write" in said(browser)
+    assert browser.one(_HINT).text == "Hint 3 of 3"
     assert "raise NotImplementedError" in browser.run(_FIRST)
     browser.run(_TYPE, json.dumps(wrong(stage)))
     assert WRONG[stage][2] in said(browser).replace("\n", " ")

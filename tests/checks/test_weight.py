@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 42_199,
     "lines of Python in stages": 25_057,
     "lines of Python in tests": 82_446,
-    "lines of Python in docs": 13_556,
+    "lines of Python in docs": 13_607,
     "words of the site": 74_666,
     "files in fx": 216,
 }

@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_199,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_446,
-    "lines of Python in docs": 13_607,
-    "words of the site": 74_666,
+    "lines of Python in tests": 82_480,
+    "lines of Python in docs": 13_571,
+    "words of the site": 74_659,
     "files in fx": 216,
 }
 

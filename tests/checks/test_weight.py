@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_202,
+    "lines of Python in fx": 42_269,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_455,
+    "lines of Python in tests": 82_483,
     "lines of Python in docs": 13_671,
-    "words of the site": 74_678,
+    "words of the site": 74_675,
     "files in fx": 216,
 }
 

@@ -219,6 +219,7 @@ def test_hooks_of_modules_run() -> None:
     [
         (lambda x: sum(x[i] for i in range(len(x))), [(2, 9)], [(3, 3)]),
         (lambda x: [row * 2 for row in x], [(2, 9)], [(3, 3)]),
+        (lambda x: x + len(x) * torch.arange(len(x.T)), [(4, 5)], []),
         (
             lambda x: x.new_zeros(int(math.ceil(x.shape[1] / 2) * 2)) + 1,
             [(5, 4), (5, 3)],

@@ -54,6 +54,10 @@ def repeated(x: torch.Tensor) -> torch.Tensor:
         lambda x: torch.arange(x[x > 0].shape[0] * 2),
         lambda x: [*x[x > 0].shape, x[x < 0].sum() / x[x < 0].numel()],
         lambda x: torch.bincount((x > 0).long(), minlength=4),
+        lambda x: [x[x > 0].mean(), x * (len(x[x > 0]) / 2)],
+        lambda x: functional.mse_loss(y := x[x > 0], y * 2),
+        lambda x: functional.linear(x.nonzero() * 1.0, torch.ones(2, 1)),
+        lambda x: x.nonzero().double().log_softmax(0),
         repeated,
     ],
 )
@@ -396,6 +400,23 @@ def test_a_value_that_the_program_counts_up_is_refused_later() -> None:
     gm = fx.trace(net, ROW)
     assert net.count == 0
     assert torch.equal(gm(ROW), ROW)
+    with pytest.raises(fx.GuardError, match="other values"):
+        gm(ROW)
+
+
+def test_a_value_that_is_written_by_way_of_data_is_compared_each_time() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = nn.Buffer(torch.tensor(2.0))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            before = self.count.item()
+            self.count.data.mul_(2)
+            return x * before
+
+    gm = fx.trace(Scaled(), ROW)
+    assert torch.equal(gm(ROW), ROW * 2)
     with pytest.raises(fx.GuardError, match="other values"):
         gm(ROW)
 

@@ -12,6 +12,7 @@ the program gives, or refuse.
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -34,6 +35,7 @@ TABLE: Final = torch.tensor([2.0, 0.5, 1.0])
 NAMES: Final[dict[str, AnyValue]] = {
     "torch": torch,
     "F": functional,
+    "math": math,
     "TABLE": TABLE,
 }
 
@@ -61,6 +63,9 @@ TENSORS: Final = (
     *("torch.stack([{a}, {b}])", "{a} @ {b}.t()", "{a}.amax(0)", "{a} + {k}"),
     *("F.normalize({a}, dim=0)", "{a}.clone().index_fill_(0, {k}.long(), 7.0)"),
     "{a}[: torch.as_tensor({n} * 0.7).long()]",
+    *("{a}.mean()", "{a}.mean(0)", "F.mse_loss({a}, {b})", "{a} / {n}"),
+    *("{a} * ({n} / 3)", "{a}.t().softmax(0)", "torch.full((2,), {n} * 0.3)"),
+    "F.linear({a}, torch.ones(2, {a}.shape[-1]))",
 )
 """What it may compute of tensors a and b, and a known one, k."""
 
@@ -94,6 +99,7 @@ NUMBERS: Final = (
     *("{a}.shape[0]", "{a}.numel()", "{a}.size(-1)", "({n} + 1)", "({n} * 2)"),
     *("max({n}, {m})", "int({k}.tolist()[0])", "int({k}.sum())", "len({k})"),
     *("{k}[0].item()", "round(self.b[1].item())", "float({k}.max())", "{i}"),
+    *("math.ceil({n} / 2)", "int({n} * 0.7)", "(7 // {n})", "({n} % {m})"),
     *("int(TABLE[0])", "({n} // 2)", "int(({k} > 1).sum())"),
 )
 """What it may compute as a number."""

@@ -379,13 +379,16 @@ class Guards(nn.Module, Sequence[Guard]):
         )
         return function
 
-    def _unchanged(self, tensor: torch.Tensor, index: int) -> bool:
+    def _unchanged(
+        self, tensor: torch.Tensor, index: int, is_lost: bool = False
+    ) -> bool:
         """Whether a tensor has the values that the trace has read.
 
         They are compared if it is another tensor than last time, or if a write
-        was counted, which one by way of `tensor.data` is not.
+        was counted. One by way of `tensor.data` is not: if the program does
+        that (`is_lost`), they are compared each time.
         """
-        if not torch.is_inference(tensor):
+        if not (is_lost or torch.is_inference(tensor)):
             held, *counted = self._seen.get(index, (lambda: None,))
             now = [tensor._version, tensor.data_ptr()]  # noqa: SLF001
             if held() is tensor and counted == now:

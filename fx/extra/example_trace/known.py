@@ -34,6 +34,7 @@ from ...torch_private.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...tracing.wrapping import original_of
 from ...use_def.values import AnyValue
 from .calls import Call
+from .guards import Guard
 from .structures import is_tensor
 from .trial import DATA, version_of
 
@@ -302,18 +303,20 @@ class Known:
             places[-1].append(node)
         self._first = node
 
-    def checked(self) -> Iterator[tuple[str, torch.Tensor, str]]:
+    def checked(self) -> Iterator[tuple[str, torch.Tensor, Guard]]:
         """Let the guards be given the tensors of which values were read.
 
         Yields:
-            The node of each, the tensor, and the line that read it.
+            The node of each, the tensor, and its guard.
         """
         recorder = self._recorder
-        for tensor, line in self.read.values():
+        for index, (tensor, line) in enumerate(self.read.values()):
             with recorder.graph.inserting_before(self._first):
                 node = recorder.fetch(tensor)
             self._first.args += (node,)
-            yield node.name, tensor, line
+            is_lost = _memory(recorder.fake(tensor)) in self._lost
+            told = f"{node}, {index}, True" if is_lost else f"{node}, {index}"
+            yield node.name, tensor, Guard(f"unchanged({told})", True, line)
 
 
 class _Repeatable(DispatchMode):

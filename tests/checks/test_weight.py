@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_269,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_483,
+    "lines of Python in tests": 82_597,
     "lines of Python in docs": 13_671,
     "words of the site": 74_675,
     "files in fx": 216,

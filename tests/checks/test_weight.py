@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_269,
+    "lines of Python in fx": 42_301,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_597,
+    "lines of Python in tests": 82_621,
     "lines of Python in docs": 13_671,
-    "words of the site": 74_675,
+    "words of the site": 74_676,
     "files in fx": 216,
 }
 

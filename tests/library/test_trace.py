@@ -527,6 +527,18 @@ def test_a_number_that_a_leaf_makes_of_values_is_refused() -> None:
         fx.trace(lambda x: x * counted(x)[1], X, leaves=[counted])
 
 
+def by_count(x: torch.Tensor) -> torch.Tensor:
+    """Decides by what a leaf has made of values."""
+    return x * counted(x)[1]
+
+
+def test_the_leaf_to_pass_is_one_that_can_be_kept_whole() -> None:
+    with pytest.raises(fx.TraceError, match=rf"\['{__name__}.by_count'\]"):
+        fx.trace(lambda x: by_count(x), X, leaves=[counted])
+    with pytest.raises(fx.TraceError, match="move it into a function"):
+        fx.trace(positive, X)
+
+
 def counted(x: torch.Tensor) -> tuple[torch.Tensor, int]:
     """A tensor, and a number of its values."""
     return x, int(x.sum())

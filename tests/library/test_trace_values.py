@@ -41,6 +41,13 @@ def repeated(x: torch.Tensor) -> torch.Tensor:
     return x.repeat_interleave((x > 0).long() * 2)
 
 
+def filled(x: torch.Tensor) -> torch.Tensor:
+    """Zeros up to some item, and ones in others before that."""
+    x[: x.argmax()] = 0
+    x[x.argmin() :][:2].add_(1)
+    return x
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -58,6 +65,9 @@ def repeated(x: torch.Tensor) -> torch.Tensor:
         lambda x: functional.mse_loss(y := x[x > 0], y * 2),
         lambda x: functional.linear(x.nonzero() * 1.0, torch.ones(2, 1)),
         lambda x: x.nonzero().double().log_softmax(0),
+        lambda x: [x[: (x > 0).sum()], x[(x > 0).sum() - 2 :] * 2],
+        lambda x: x[: (torch.as_tensor(0.7 * len(x)) + 0.5).ceil().long()],
+        filled,
         repeated,
     ],
 )
@@ -499,7 +509,7 @@ def test_the_value_of_a_tensor_made_of_a_size_is_not_known() -> None:
         few = x[: torch.as_tensor(0.75 * x.shape[0]).long()]
         return x * 2 if few.shape[0] > 3 else x * 3
 
-    with pytest.raises(fx.TraceError, match="values of a tensor"):
+    with pytest.raises(fx.TraceError, match="depends on the values of"):
         fx.trace(program, ROW, check=False)
 
 

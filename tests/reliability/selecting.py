@@ -65,7 +65,8 @@ TENSORS: Final = (
     "{a}[: torch.as_tensor({n} * 0.7).long()]",
     *("{a}.mean()", "{a}.mean(0)", "F.mse_loss({a}, {b})", "{a} / {n}"),
     *("{a} * ({n} / 3)", "{a}.t().softmax(0)", "torch.full((2,), {n} * 0.3)"),
-    "F.linear({a}, torch.ones(2, {a}.shape[-1]))",
+    *("F.linear({a}, torch.ones(2, {a}.shape[-1]))", "{a}[: ({b} > 0).sum()]"),
+    *("{a}[({b} > 1).sum() :]", "{a}[..., {b}.argmax() : {a}.argmax() + 1]"),
 )
 """What it may compute of tensors a and b, and a known one, k."""
 
@@ -86,6 +87,7 @@ KNOWN: Final = (
 WRITES: Final = (
     *("{k} += 1", "{k}[0] = 3", "{k}.mul_({a}.sum())", "{k}.data.add_(1)"),
     *("{k}.view(-1)[0] = {a}.sum()", "{k}.data.mul_({a}.sum())", "self.b += 1"),
+    *("{a}[: ({b} > 0).sum()] = {n}", "{a}[{b}.argmin() :].add_(1)"),
     *("{a}[{a} > 0] = 1", "{k}.data = {k} * 2", "self.b[0] = {k}[0]"),
     *(
         "{a}.masked_fill_({a} > 0, 2)",

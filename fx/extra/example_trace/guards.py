@@ -416,7 +416,7 @@ class Guards(nn.Module, Sequence[Guard]):
             f"on, {guard}, but {problem}"
             + "".join(f"\n  {shape}" for shape in shapes)
             + (f"\n  asked at {guard.line}" if guard.line else "")
-            + f"\n  {_advice(guard)}"
+            + f"\n  {_advice(guard, problem)}"
         )
 
     def _inputs_of(self, guard: Guard) -> Iterator[str]:
@@ -426,12 +426,15 @@ class Guards(nn.Module, Sequence[Guard]):
                 yield name
 
 
-def _advice(guard: Guard) -> str:
+def _advice(guard: Guard, problem: str) -> str:
     """What to do about a guard that does not hold."""
     if ".size(" in guard.expression and guard.line:
+        of_one = "With a size of 1, torch computes otherwise there. "
         return (
-            "Trace again with an example of this size, or let the line ask "
-            "something else; fx.trace(…, leaves=[…]) keeps a function whole"
+            of_one
+            * problem.endswith(" is 1")
+            + "Trace a second graph with an example of this size, or let the "
+            "line ask something else"
         )
     if ".size(" in guard.expression:
         return "The size was fixed by fx.trace(…, dynamic=…): let it vary there"

@@ -73,7 +73,6 @@ def wrong(
         is_lax: whether it may do anything where the program raises.
         **given: others, by name.
     """
-    # The program first: a graph that fails in autocast may leave that on.
     want, got = (called(each, args, given) for each in (program, graph))
     if isinstance(got, Exception):
         refused = isinstance(got, fx.GuardError) or "trace relied" in f"{got}"

@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_353,
+    "lines of Python in fx": 42_359,
     "lines of Python in stages": 25_065,
-    "lines of Python in tests": 82_676,
+    "lines of Python in tests": 82_707,
     "lines of Python in docs": 13_671,
     "words of the site": 74_676,
     "files in fx": 216,

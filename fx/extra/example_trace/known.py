@@ -139,7 +139,7 @@ class Known:
             self._values[id(fake)] = Value(real, ahead, sources, is_rounded)
         if before != [version_of(value.real) for value in values]:
             self._spread(values, sources, is_rounded)
-        elif results:
+        elif results and (call.name[-1:] != "_" or call.name[-2:] == "__"):
             self._recorder.erasable.add(node)
 
     def _spread(

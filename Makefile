@@ -79,7 +79,7 @@ stubs: $(STAMP) ##* Make exercises/ anew from fx/, after a change there.
 bench: $(STAMP) ## Measure fx beside torch.fx.
 	@$(BIN)/python -m tests.benchmarks
 
-bench-check: $(STAMP) ##* Say what is over 10 % slower than recorded (3 min).
+bench-check: $(STAMP) ##* Say what is over 10 % slower than recorded (13 min).
 	@$(BIN)/python -m tests.benchmarks --compare
 
 fuzz: $(STAMP) ##* Search for silent faults at length; then plant some.

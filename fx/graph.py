@@ -469,7 +469,7 @@ class Graph(OrderedGraph[Node], metaclass=Open):
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
-            kwargs = map_arg(kwargs, arg_transform)
+            kwargs = kwargs and map_arg(kwargs, arg_transform)
         result = self.create_node(
             node._op, node._target, args, kwargs, node._name, node.type
         )
@@ -577,12 +577,11 @@ class Graph(OrderedGraph[Node], metaclass=Open):
 
         torch.fx: graph.py, Graph.print_tabular (which needs tabulate)
         """
-        header = ("opcode", "name", "target", "args", "kwargs")
         rows = [
             (n.op, n._name, str(n.target), str(n._args), str(n._kwargs))
             for n in self._nodes
         ]
-        print(table(header, rows))
+        print(table(("opcode", "name", "target", "args", "kwargs"), rows))
 
     # -- code, which is stage 05's -----------------------------------------
 

@@ -330,9 +330,15 @@ class Node(NamedNode["Graph"], metaclass=Open):
             inputs[leaf] = None
             return leaf
 
-        frozen = map_aggregate(tuple(args), visit)
-        named = map_aggregate(dict(kwargs), visit)
-        return frozen, named, inputs
+        frozen: list[Argument] = []
+        for arg in args:
+            if type(arg) is Node:  # nodes and constants, often: no walk
+                inputs[arg] = None
+            elif type(arg) not in LEAVES:
+                arg = map_aggregate(arg, visit)
+            frozen.append(arg)
+        named = map_aggregate(dict(kwargs), visit) if kwargs else NO_KWARGS
+        return tuple(frozen), named, inputs
 
     def _check_containers(self, args: object, kwargs: object) -> None:
         """Raise unless args are a tuple or list, and kwargs a dict."""
@@ -357,8 +363,8 @@ class Node(NamedNode["Graph"], metaclass=Open):
         for node in self._inputs:
             node.users.pop(self, None)
         if self._inputs:
-            self._args = map_arg(self._args, _no_value)
-            self._kwargs = map_arg(self._kwargs, _no_value)
+            self._args = map_arg(self._args, lambda _: None)
+            self._kwargs = map_arg(self._kwargs, lambda _: None)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -460,7 +466,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
             return new_input if node is old_input else node
 
         args = map_arg(self._args, swap)
-        kwargs = map_arg(self._kwargs, swap)
+        kwargs = self._kwargs and map_arg(self._kwargs, swap)
         inputs = dict.fromkeys(map(swap, self._inputs))
         self._connect(args, kwargs, tuple(inputs))
 
@@ -470,7 +476,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
     def stack_trace(self) -> str | None:
         """Where in the user's code the node was recorded, innermost frame last.
 
-        ProxyBase if the tracer has `record_stack_traces` set; else None.
+        None unless the tracer has `record_stack_traces` set, or a pass sets it.
 
         torch.fx: node.py, Node.stack_trace
         """
@@ -566,7 +572,3 @@ class Node(NamedNode["Graph"], metaclass=Open):
         node = cls(graph, name, op, target, (), {}, kind)
         node._erased = True
         return node
-
-
-def _no_value(node: Node) -> None:
-    """What an erased node has in place of an input."""

@@ -229,8 +229,7 @@ class TracerBase:
         if kind is dict or kind is immutable_dict:
             return _lower_dict(self, a)
         if kind is slice:
-            ends = a.start, a.stop, a.step
-            return slice(*[self.create_arg(end) for end in ends])
+            return slice(*[self.create_arg(end) for end in parts(a)])
         return self.create_other_arg(a)
 
     def create_other_arg(self, a: AnyValue) -> Argument:
@@ -256,11 +255,10 @@ class TracerBase:
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
             specs = dataclasses.fields(a)
-            constructed(type(a), {f.name: getattr(a, f.name) for f in specs})
+            given = {f.name: getattr(a, f.name) for f in specs}
+            constructed(type(a), given)
             fields = {
-                f.name: self.create_arg(getattr(a, f.name))
-                for f in specs
-                if f.init
+                f.name: self.create_arg(given[f.name]) for f in specs if f.init
             }
             return self.create_node("call_function", type(a), (), fields)
         return errors.numpy_number(a)

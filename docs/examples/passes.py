@@ -12,10 +12,14 @@ from fx.experimental.const_fold import split_const_subgraphs
 from fx.experimental.merge_matmul import merge_matmul
 from fx.experimental.normalize import NormalizeArgs
 from fx.experimental.optimization import remove_dropout
+from fx.passes.canonicalize import canonicalize_graph
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.dialect.common.cse_pass import CSEPass
+from fx.passes.graph_diff import diff
 from fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from fx.passes.pipeline import cut_in_stages
 from fx.passes.split_module import split_module
+from fx.passes.split_utils import split_by_tags
 
 
 class Net(nn.Module):
@@ -53,6 +57,49 @@ def cut_by_function() -> None:
     print("after:", parts.graph)
     for name, part in parts.named_children():
         print(f"{name}:", part.graph)
+
+
+def cut_by_tags() -> None:
+    gm = fx.symbolic_trace(Net())
+    print("before:", gm.graph)
+    for node in gm.graph.nodes:
+        front = node.name in ("conv", "norm")
+        vars(node)["tag"] = "front" if front else "back"
+    parts = split_by_tags(gm, ["front", "back"])
+    print("after:", parts.graph)
+    for name, part in parts.named_children():
+        print(f"{name}:", part.graph)
+
+
+def cut_for_machines() -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2))
+    gm = fx.symbolic_trace(model)
+    print("before:", gm.graph)
+    for number, stage in enumerate(cut_in_stages(gm, 2, [torch.ones(1, 2)])):
+        print(f"stage {number}:", stage.graph)
+
+
+def one_order() -> None:
+    def program(x: Tensor) -> Tensor:
+        sine = torch.sin(x)
+        return torch.cos(x) + sine
+
+    def key(node: fx.Node, places: Mapping[fx.Node, int]) -> object:
+        name = getattr(node.target, "__name__", node.target)
+        return node.op != "placeholder", name
+
+    gm = fx.symbolic_trace(program)
+    print("before:", gm.graph)
+    canonicalize_graph(gm.graph, key, lambda node: not node.is_impure())
+    print("after:", gm.graph)
+
+
+def what_differs() -> None:
+    before, after = fx.symbolic_trace(Net().eval()), fx.symbolic_trace(Net())
+    print("before:", before.graph)
+    fold_conv_bn(before)
+    print("after:", before.graph)
+    print(diff(after, before))
 
 
 def equal_calls() -> None:

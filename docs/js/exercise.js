@@ -1,15 +1,18 @@
 "use strict";
 
+const STUB = 'raise NotImplementedError("stage ';
+
 // <fx-exercise>: the files of a stage, to be written and checked in this page.
 // What is typed is kept in this browser, and can be taken along.
 class FxExercise extends FxPlay {
   async edit() {
     this.given = JSON.parse(this.dataset.files);
     this.files = {...this.given};
-    for (const name of Object.keys(this.given)) {
+    const names = Object.keys(this.given);
+    for (const name of names) {
       this.files[name] = localStorage.getItem(`fx/${name}`) ?? this.given[name];
     }
-    this.name = Object.keys(this.given)[0];
+    this.name = names.find((one) => this.files[one].includes(STUB)) ?? names[0];
     this.open.remove();
     this.field = document.createElement("textarea");
     this.field.value = this.files[this.name];
@@ -36,7 +39,16 @@ class FxExercise extends FxPlay {
     this.append(this.result);
     const ran = this.run();
     await this.highlighted();
+    this.toStub();
     return ran;
+  }
+
+  // Show the first function that is not written.
+  toStub() {
+    const [before, after] = this.program.split(STUB, 2);
+    if (!this.mirror || after === undefined) return;
+    const line = before.split("\n").length - 20;
+    this.mirror.scrollTo(0, this.mirror.heightAtLine(Math.max(line, 0), "local"));
   }
 
   fromLink() {}
@@ -45,10 +57,12 @@ class FxExercise extends FxPlay {
     const made = document.createElement("select");
     made.setAttribute("aria-label", "File");
     for (const name of Object.keys(this.given)) made.append(new Option(name));
+    made.value = this.name;
     made.addEventListener("change", () => {
       this.keep();
       this.name = made.value;
       this.program = this.files[this.name];
+      this.toStub();
     });
     this.bar.append(made);
   }
@@ -64,7 +78,8 @@ class FxExercise extends FxPlay {
     this.result.replaceChildren();
     this.go.disabled = true;
     this.halt.disabled = false;
-    const said = await FxPlay.ask(this.dataset.root, {files: this.files});
+    const asked = {stage: this.dataset.stage, files: this.files};
+    const said = await FxPlay.ask(this.dataset.root, asked);
     this.go.disabled = false;
     this.halt.disabled = true;
     this.status.textContent = "done";
@@ -73,8 +88,17 @@ class FxExercise extends FxPlay {
 
   show(said) {
     this.result.replaceChildren();
-    if (said.error) this.part("fx-wrong", said.error);
+    if (said.error) this.error(said.error);
     this.text("The check says", said.printed);
+    said.hints?.forEach((text, at) => {
+      const made = document.createElement("details");
+      const head = document.createElement("summary");
+      head.textContent = `Hint ${at + 1} of ${said.hints.length}`;
+      const inner = document.createElement("p");
+      inner.textContent = text;
+      made.append(head, inner);
+      this.result.append(made);
+    });
   }
 
   download() {

@@ -19,9 +19,10 @@ async function course(python) {
 }
 let fetched = null;
 
-async function check(python, files) {
+async function check(python, stage, files) {
   await (fetched ??= course(python));
-  return python.pyimport("playground.exercise").check_page(JSON.stringify(files));
+  const {check_page} = python.pyimport("playground.exercise");
+  return JSON.parse(check_page(stage, JSON.stringify(files)));
 }
 
 const started = start();
@@ -30,17 +31,17 @@ onmessage = async ({data}) => {
   try {
     const python = await started;
     if (data.files) {
-      const printed = await check(python, data.files);
-      postMessage({id: data.id, error: "", printed});
+      const said = await check(python, data.stage, data.files);
+      postMessage({...said, id: data.id, error: ""});
       return;
     }
     const {play} = python.pyimport("playground.run");
     const before = performance.now();
-    const said = JSON.parse(play(data.source, data.task));
+    const said = JSON.parse(play(data.source));
     const seconds = (performance.now() - before) / 1000;
     postMessage({...said, id: data.id, seconds});
   } catch (error) {
     postMessage({id: data.id, error: String(error), printed: "", page: "",
-      nodes: [], code: "", problem: null});
+      nodes: [], code: ""});
   }
 };

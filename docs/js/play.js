@@ -57,7 +57,7 @@ class FxPlay extends HTMLElement {
     this.halt = this.button("Stop", () =>
       FxPlay.failed("Stopped. The next run loads Python anew."));
     this.halt.disabled = true;
-    if (!this.dataset.task) this.button("Copy a link to it", () => this.link());
+    this.button("Copy a link to it", () => this.link());
     this.status = document.createElement("output");
     this.status.className = "fx-play-status";
     this.status.setAttribute("aria-live", "polite");
@@ -171,8 +171,7 @@ class FxPlay extends HTMLElement {
     this.result.replaceChildren();
     this.go.disabled = true;
     this.halt.disabled = false;
-    const asked = {source: this.program, task: this.dataset.task || ""};
-    const said = await FxPlay.ask(this.dataset.root, asked);
+    const said = await FxPlay.ask(this.dataset.root, {source: this.program});
     this.go.disabled = false;
     this.halt.disabled = true;
     this.status.textContent = said.seconds
@@ -209,27 +208,22 @@ class FxPlay extends HTMLElement {
     FxPlay.worker = null;
     for (const id of [...FxPlay.waiting.keys()]) {
       FxPlay.answered(
-        {id, error, printed: "", page: "", nodes: [], code: "", problem: null});
+        {id, error, printed: "", page: "", nodes: [], code: ""});
     }
   }
 
   show(said) {
     this.result.replaceChildren();
-    if (said.problem !== null && !said.error) {
-      const right = said.problem === "";
-      this.part(right ? "fx-right" : "fx-wrong",
-        right ? "Right: it does what was asked." : `Not yet: ${said.problem}`);
-    }
-    if (said.error) this.part("fx-wrong", said.error);
+    if (said.error) this.error(said.error);
     if (said.page) this.viewer(said.page);
     if (said.nodes.length) this.nodes(said.nodes);
     this.text("Code", said.code);
     this.text("It prints", said.printed.trim());
   }
 
-  part(name, text) {
+  error(text) {
     const made = document.createElement("p");
-    made.className = `fx-play-said ${name}`;
+    made.className = "fx-play-said fx-wrong";
     made.setAttribute("role", "status");
     made.textContent = text;
     this.result.append(made);

@@ -159,9 +159,8 @@ colours).
 frame that is loaded when it comes into view.  `title:` says what it shows.
 
 `/// play | docs.examples.play_forward`: a program and what it prints, which
-the reader may edit and run in the browser; `/// written`: the exercises of
-stage 01, likewise; `/// tasks | 02`: the tasks of a
-stage in docs/playground/tasks.py. What both load is made when the site is
+the reader may edit and run in the browser; `/// written | 02`: the exercises of
+a stage, likewise. What both load is made when the site is
 built (docs/machinery/hook.py); Python for browsers is fetched once, by npm.
 
 `/// speed`: a chart of the recorded benchmarks.

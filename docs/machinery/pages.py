@@ -26,7 +26,11 @@ PROGRAMS = {
     "passes/infra/partitioner.py": (
         *("CapabilityBasedPartitioner", "pieces_of_a_back_end"),
     ),
+    "passes/canonicalize.py": ("canonicalize_graph", "one_order"),
+    "passes/graph_diff.py": ("diff", "what_differs"),
+    "passes/pipeline.py": ("cut_in_stages", "cut_for_machines"),
     "passes/split_module.py": ("split_module", "cut_by_function"),
+    "passes/split_utils.py": ("split_by_tags", "cut_by_tags"),
 }
 """Files with a pass -> its name, and a program of docs/examples/passes.py.
 

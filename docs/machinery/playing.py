@@ -1,4 +1,4 @@
-"""Programs that the reader edits and runs: `/// play`, `/// tasks`.
+"""Programs that the reader edits and runs: `/// play`, `/// written`.
 
 A page has the program and what it printed when the page was built.  If Python
 for browsers was there when the site was made, a script offers to load it; it
@@ -58,8 +58,8 @@ PARTS: Final = (
 )
 """Its files that a page loads."""
 
-OF_STAGE: Final = ("fx/linked_list/*.py", "exercises/fx/linked_list/*.py")
-"""The files that stage 01 is about."""
+WRITTEN: Final = (1, 2, 3)
+"""The stages whose exercises are written in a page."""
 
 PYTEST: Final = (
     *("pytest", "_pytest", "py", "pluggy"),
@@ -73,6 +73,7 @@ ASSETS: Final = ("page.html", "page.css", *SCRIPTS)
 CACHE: Final = ROOT / "build" / "playground"
 PLAY: Final = MADE / "play"
 FX: Final = ROOT / "fx"
+EXERCISES: Final = ROOT / "exercises" / "fx"
 
 
 def make() -> None:
@@ -164,6 +165,7 @@ def face() -> str:
 
 
 _ABSENT: Final = """
+from playground import effects as _effects
 from playground.showing import show
 
 Tracer.record_stack_traces = True  # the viewer shows the lines
@@ -195,12 +197,17 @@ def contents() -> Iterator[tuple[str, str]]:
 
 
 def of_course() -> Iterator[tuple[str, str]]:
-    """What the check of stage 01 needs, and pytest from the environment."""
-    parts = ("stages/*.py", "stages/01/*.*", *OF_STAGE)
-    for path in sorted(one for part in parts for one in ROOT.glob(part)):
+    """What the checks of stages need, and pytest from the environment.
+
+    All other files of exercises/fx are copies, which the first check lays.
+    """
+    parts = ["stages/*.py", *(f"stages/{one:02d}/*.*" for one in WRITTEN)]
+    tests = [path for part in parts for path in ROOT.glob(part)]
+    stubs = [EXERCISES / name for one in WRITTEN for name in asked(one)]
+    for path in sorted([*tests, *files(), *stubs]):
         yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
-    for name in ("fx", "exercises/fx"):
-        yield f"{name}/__init__.py", ""
+    rule = ROOT / "docs" / "playground" / "effects.py"
+    yield "fx/__init__.py", rule.read_text("utf-8")
     for name in PYTEST:
         found = importlib.util.find_spec(name)
         assert found and found.origin
@@ -209,6 +216,11 @@ def of_course() -> Iterator[tuple[str, str]]:
         for one in sorted(path.parent.rglob("*.py")) if whole else [path]:
             below = one.relative_to(path.parents[whole]).as_posix()
             yield below, one.read_text("utf-8")
+
+
+def asked(stage: int) -> list[str]:
+    """The files in which a stage has something to write, in its order."""
+    return [*dict.fromkeys(one.file for one in stages()[stage].exercises)]
 
 
 def archive(files: Iterator[tuple[str, str]]) -> bytes:
@@ -223,22 +235,8 @@ def archive(files: Iterator[tuple[str, str]]) -> bytes:
 # --- blocks -----------------------------------------------------------------
 
 
-def _editor(
-    scene: Scene, parent: etree.Element, source: str, task: str = "", **of: str
-) -> etree.Element:
-    """A program, which a script makes an editor of."""
-    own = {"data-source": source, "data-task": task, **of}
-    box = _box(scene, parent, "fx-play", own)
-    scene.code(box, source)
-    return box
-
-
 def _box(
-    scene: Scene,
-    parent: etree.Element,
-    tag: str,
-    own: Mapping[str, str],
-    extra: int = 0,
+    scene: Scene, tag: str, own: Mapping[str, str], extra: int = 0
 ) -> etree.Element:
     """What a script makes an editor of; `extra` is in megabytes."""
     size = megabytes()
@@ -249,7 +247,7 @@ def _box(
         "data-search-exclude": "",
         **own,
     }
-    return etree.SubElement(parent, tag, attributes)
+    return etree.SubElement(scene.parent, tag, attributes)
 
 
 def flat(program: str) -> str:
@@ -277,49 +275,32 @@ def _play(scene: Scene) -> etree.Element:
     """A program that one may edit, and what it printed."""
     target = scene.directive.argument
     words = element(scene.parent, "div", css="fx-run-prose")
-    choice = {}
+    own = {"data-source": flat(standalone(target))}
     if scene.directive.flag("choice"):
-        choice = {"data-choice": json.dumps(more())}
-    box = _editor(scene, scene.parent, flat(standalone(target)), **choice)
+        own["data-choice"] = json.dumps(more())
+    box = _box(scene, "fx-play", own)
+    scene.code(box, own["data-source"])
     recorded = element(box, "div", css="fx-recorded")
     element(recorded, "p", "It prints", css="fx-where")
     scene.output(recorded, running.printed(target).strip("\n"))
     return words
 
 
-def _tasks(scene: Scene) -> etree.Element:
-    """What one should bring about, each with a program to begin with."""
+def _written(scene: Scene) -> etree.Element:
+    """The files of a stage, as stubs to be written and checked."""
     words = element(scene.parent, "div")
     stage = scene.directive.argument
-    listed = json.loads(running.film("docs.playground.tasks", "Listed"))
-    found = {name: of for name, of in listed.items() if name[:2] == stage}
-    if not found:
-        raise scene.error(f"no tasks for stage {stage}")
-    for name, (asked, start) in found.items():
-        folded = element(scene.parent, "details", css="fx-program fx-task")
-        summary = etree.SubElement(folded, "summary")
-        summary.text = asked
-        _editor(scene, folded, start.rstrip(), name)
-    return words
-
-
-def _written(scene: Scene) -> etree.Element:
-    """The files of stage 01, as stubs to be written and checked."""
-    words = element(scene.parent, "div")
-    below = ROOT / "exercises" / "fx"
-    files = {
-        path.relative_to(below).as_posix(): path.read_text("utf-8")
-        for name in ("linked_list", "namespace")
-        for path in [below / "linked_list" / f"{name}.py"]
+    texts = {
+        name: (EXERCISES / name).read_text("utf-8")
+        for name in asked(int(stage))
     }
-    own = {"data-files": json.dumps(files)}
-    box = _box(scene, scene.parent, "fx-exercise", own, extra=2)
+    own = {"data-files": json.dumps(texts), "data-stage": stage}
+    box = _box(scene, "fx-exercise", own, extra=2)
     element(box, "div", css="fx-recorded")
     return words
 
 
 BLOCKS = {
-    "written": Block(Kind(False, {}, "prose"), _written),
+    "written": Block(Kind(True, {}, "prose"), _written),
     "play": Block(Kind(True, {"choice": False}, "prose"), _play),
-    "tasks": Block(Kind(True, {}, "prose"), _tasks),
 }

@@ -100,6 +100,7 @@ GROUPS = {
         "fx.passes.structure.structure_hash",
         "fx.passes.narrow_down.narrow_down",
         "fx.passes.narrow_down.each_alone",
+        "fx.passes.canonicalize.canonicalize_graph",
         "fx.passes.conv_bn_fusion.fold_conv_bn",
         "fx.experimental.optimization.fuse",
         "fx.experimental.optimization.remove_dropout",

@@ -1,4 +1,4 @@
-"""Checks what a reader has written of stage 01, as the terminal does."""
+"""Checks what a reader has written of a stage, as the terminal does."""
 
 from __future__ import annotations
 
@@ -7,47 +7,79 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 OPTIONS: Final = (
-    *("stages/01", "-p", "stages.plugin", "-q", "-c", os.devnull),
+    *("-p", "stages.plugin", "-q", "-c", os.devnull),
     *("--rootdir=.", "--color=no", "--assert=plain", "--capture=sys"),
     *("-p", "no:cacheprovider", "-p", "no:faulthandler"),
 )
-"""pytest's command line."""
+"""pytest's command line, after the stage."""
+
+LEFT_OUT: Final = (
+    "stages/03/test_torch_functions.py::"
+    "test_a_script_method_is_called_on_its_owner"
+)
+"""It needs TorchScript; the page of its stage says so."""
 
 COMMAND: Final = " python -m stages "
 """In a line that a terminal needs, and a page does not."""
+
+NEXT: Final = re.compile(r"^next: (?:write|fix) ([\w.]+) (?:\(|of|in)", re.M)
+"""The line that names the function to go on with."""
 
 HOME: Final = str(Path(__file__).resolve().parents[1])
 """Where torch is in a page, which finds it from the working folder alone."""
 
 
-def check_page(files: str) -> str:
-    """What a page shows of a check; the files are JSON."""
-    return check(json.loads(files), Path("/course"))
+class Checked(NamedTuple):
+    """What is said about a reader's files, and how to go on."""
+
+    printed: str
+    hints: tuple[str, ...]
 
 
-def check(files: Mapping[str, str], root: Path) -> str:
-    """What the check of stage 01 says about a reader's files.
+def check_page(stage: str, files: str) -> str:
+    """What a page shows of a check; this and the files are JSON."""
+    return json.dumps(
+        check(stage, json.loads(files), Path("/course"))._asdict()
+    )
+
+
+def check(stage: str, files: Mapping[str, str], root: Path) -> Checked:
+    """What the check of a stage says about a reader's files.
 
     Args:
-        files: their texts, by their paths below `exercises/fx`.
-        root: the folder with stages/, fx/ and exercises/, which is changed.
+        stage: its number, as `02`.
+        files: their texts, by their paths below `exercises/fx`, which has its
+            stubs again afterwards.
+        root: the folder with stages/, fx/ and exercises/.
     """
-    for name, text in files.items():
-        path = root / "exercises" / "fx" / name
-        path.write_text(text, encoding="utf-8")
+    mine = root / "exercises" / "fx"
+    stubs = {name: (mine / name).read_text("utf-8") for name in files}
+    _put(mine, files)
     said = io.StringIO()
     told = (contextlib.redirect_stdout(said), contextlib.redirect_stderr(said))
     with _only(root), told[0], told[1]:
-        importlib.import_module("pytest").main([*OPTIONS])
+        importlib.import_module("pytest").main(
+            [f"stages/{stage}", *OPTIONS, f"--deselect={LEFT_OUT}"]
+        )
+        asked = NEXT.search(said.getvalue())
+        known = importlib.import_module("stages.manifest")
+        hints = known.find(asked[1]).hints if asked else ()
+    _put(mine, stubs)
     lines = said.getvalue().strip().splitlines()
-    return "\n".join(one for one in lines if COMMAND not in one)
+    return Checked("\n".join(o for o in lines if COMMAND not in o), hints)
+
+
+def _put(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager

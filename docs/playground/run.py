@@ -16,7 +16,6 @@ from fx.graph_module import GraphModule
 from fx.linked_list.ordered_graph import OrderedGraph
 
 from .showing import SHOWN, show
-from .tasks import TASKS
 
 AnyValue: TypeAlias = Any
 """What the reader's program has made."""
@@ -25,32 +24,24 @@ PLACE: Final = "your program"
 """The name of the reader's file, which errors show."""
 
 
-def play(source: str, task: str = "") -> str:
+def play(source: str) -> str:
     """Run a program.
 
-    Args:
-        source: its text.
-        task: the task that it should fulfil, if any.
-
     Returns:
-        JSON: `printed`; `error`; `problem`, what the task still lacks, or null
-        without one; `page`, the viewer's page of what it gave to `fx.show`, or
-        else of its last module; and for a graph without a module, and in a
-        task, `nodes` and `code`.
+        JSON: `printed`; `error`; `page`, the viewer's page of what it gave to
+        `fx.show`, or else of its last module; and for a graph without a module
+        `nodes` and `code`.
     """
     lines = source.splitlines(keepends=True)
     linecache.cache[PLACE] = (len(source), None, lines, PLACE)
     said = io.StringIO()
     names: dict[str, AnyValue] = {"__name__": "__main__"}
-    error, problem, page = "", None, ""
+    error, page = "", ""
     SHOWN.clear()
     with contextlib.redirect_stdout(said):
         try:
             exec(compile(source, PLACE, "exec", dont_inherit=True), names)
-            if task:
-                problem = TASKS[task].problem(names)
-            else:
-                page = _page(names)
+            page = _page(names)
         except Exception as raised:
             error = _told(raised)
     nodes, code = ([], "") if page else _graph(names)
@@ -61,7 +52,6 @@ def play(source: str, task: str = "") -> str:
             "nodes": nodes,
             "code": code,
             "error": error,
-            "problem": problem,
         }
     )
 

@@ -20,6 +20,7 @@ from . import utils as utils
 from ._functions import FUNCTIONS, MADE, of_torch
 from ._functions import arange as arange
 from ._functions import tensor as tensor
+from ._ops import HigherOrderOperator
 from ._tensor import DTYPES
 from ._tensor import AnyValue as AnyValue
 from ._tensor import Size as Size
@@ -61,7 +62,8 @@ class _Packet(_Names):
 
 
 _add: Final = _Packet(Tensor=type("OpOverload", (), {})())
-ops: Final = _Names(aten=_Names(add=_add))
+_cond: Final = _Names(cond=HigherOrderOperator("cond"))
+ops: Final = _Names(aten=_Names(add=_add), higher_order=_cond)
 compiler, Tag = _Names(), _Names()
 
 for _name in (

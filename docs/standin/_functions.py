@@ -167,8 +167,10 @@ def divided(input: AnyValue, other: AnyValue, **kwargs: AnyValue) -> Tensor:
     return Tensor(broadcast(shape_of(input), shape_of(other)), kind)
 
 
-def compared(input: AnyValue, other: AnyValue) -> Tensor:
+def compared(input: AnyValue, other: AnyValue) -> AnyValue:
     """As `joined`, with yes or no for each number."""
+    if not isinstance(other, (Tensor, int, float)):
+        return NotImplemented
     return Tensor(broadcast(shape_of(input), shape_of(other)), bool_)
 
 
@@ -454,6 +456,7 @@ FACTORIES: Final = "zeros ones rand randn empty randint randperm".split()
 _METHODS: Final = {
     "view": reshape,
     "expand": expand,
+    "__floordiv__": joined,
     **dict.fromkeys("contiguous float half double to cpu cuda".split(), alike),
 }
 _INVERSE: Final = {
@@ -465,7 +468,6 @@ _INVERSE: Final = {
 }
 _MAGIC: Final = {
     "div": "truediv",
-    "floor_divide": "floordiv",
     "remainder": "mod",
     "bitwise_and": "and",
     "bitwise_or": "or",

@@ -89,7 +89,8 @@ def asked(
     """What an argument's class makes of a call; None if no argument has one."""
     for value in overrides((*args, *kwargs.values())):
         kind = type(value)
-        found = kind.__torch_function__(function, (kind,), args, dict(kwargs))
+        given = dict(kwargs) or None  # as torch
+        found = kind.__torch_function__(function, (kind,), args, given)
         if found is not NotImplemented:
             return (found,)
     return None

@@ -335,8 +335,8 @@ class Node(NamedNode["Graph"], metaclass=Open):
         for node in self._inputs:
             node.users.pop(self, None)
         if self._inputs:
-            self._args = map_arg(self._args, _no_value)
-            self._kwargs = map_arg(self._kwargs, _no_value)
+            self._args = map_arg(self._args, lambda _: None)
+            self._kwargs = map_arg(self._kwargs, lambda _: None)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -428,7 +428,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
             return new_input if node is old_input else node
 
         args = map_arg(self._args, swap)
-        kwargs = map_arg(self._kwargs, swap)
+        kwargs = self._kwargs and map_arg(self._kwargs, swap)
         inputs = dict.fromkeys(map(swap, self._inputs))
         self._connect(args, kwargs, tuple(inputs))
 
@@ -438,7 +438,7 @@ class Node(NamedNode["Graph"], metaclass=Open):
     def stack_trace(self) -> str | None:
         """Where in the user's code the node was recorded, innermost frame last.
 
-        ProxyBase if the tracer has `record_stack_traces` set; else None.
+        None unless the tracer has `record_stack_traces` set, or a pass sets it.
 
         torch.fx: node.py, Node.stack_trace
         """
@@ -534,7 +534,3 @@ class Node(NamedNode["Graph"], metaclass=Open):
         node = cls(graph, name, op, target, (), {}, kind)
         node._erased = True
         return node
-
-
-def _no_value(node: Node) -> None:
-    """What an erased node has in place of an input."""

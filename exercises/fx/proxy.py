@@ -241,11 +241,10 @@ class TracerBase:
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
             specs = dataclasses.fields(a)
-            constructed(type(a), {f.name: getattr(a, f.name) for f in specs})
+            given = {f.name: getattr(a, f.name) for f in specs}
+            constructed(type(a), given)
             fields = {
-                f.name: self.create_arg(getattr(a, f.name))
-                for f in specs
-                if f.init
+                f.name: self.create_arg(given[f.name]) for f in specs if f.init
             }
             return self.create_node("call_function", type(a), (), fields)
         return errors.numpy_number(a)

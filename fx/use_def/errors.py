@@ -150,12 +150,10 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
     if type(leaf) in LEAVES or isinstance(leaf, CONTAINERS):
         return leaf
     found = found_in(leaf, _NO_CONSTANTS, parts_of_constant)
+    if found is leaf:
+        raise not_a_value(leaf, node)
     if found is not None:
-        raise (
-            not_a_value(leaf, node)
-            if found is leaf
-            else inside(leaf, found, node)
-        )
+        raise inside(leaf, found, node)
     return copy.copy(leaf) if isinstance(leaf, (set, frozenset)) else leaf
 
 

@@ -84,19 +84,15 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="a caller does not change a list after passing it",
-        was="        return frozen, named, inputs",
+        was="        return tuple(frozen), named, inputs",
         becomes="        return tuple(args), named, inputs",
         told="A node must keep copies",
     ),
     Mutant(
         function="node.Node._freeze",
         misconception="nodes are never nested in lists",
-        was="        frozen = map_aggregate(tuple(args), visit)",
-        becomes=(
-            "        frozen = map_aggregate(tuple(args), lambda leaf: leaf)\n"
-            "        for arg in args:\n"
-            "            visit(arg)"
-        ),
+        was="                arg = map_aggregate(arg, visit)",
+        becomes="                arg = map_aggregate(arg, lambda leaf: leaf)",
         told="though they are inside a list",
     ),
     Mutant(
@@ -510,17 +506,14 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="without a node there is nothing to protect",
-        was="        frozen = map_aggregate(tuple(args), visit)\n",
-        becomes="""        mapped = []
-        for arg in args:
-            before = {**inputs}
-            inputs.clear()
-            copied = map_aggregate(arg, visit)
-            mapped.append(copied if inputs else arg)
-            before.update(inputs)
-            inputs.clear()
-            inputs.update(before)
-        frozen = tuple(mapped)
+        was="                arg = map_aggregate(arg, visit)\n",
+        becomes="""                before = {**inputs}
+                inputs.clear()
+                copied = map_aggregate(arg, visit)
+                arg = copied if inputs else arg
+                before.update(inputs)
+                inputs.clear()
+                inputs.update(before)
 """,
         told="Copy all containers, not only those that have nodes",
     ),

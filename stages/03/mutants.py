@@ -39,8 +39,7 @@ MUTANTS: Final = (
         function="proxy.TracerBase.create_arg",
         misconception="Containers are tuples, lists and dicts.",
         was="""        if kind is slice:
-            ends = a.start, a.stop, a.step
-            return slice(*[self.create_arg(end) for end in ends])
+            return slice(*[self.create_arg(end) for end in parts(a)])
 """,
         becomes="",
         told="A slice is a container too",

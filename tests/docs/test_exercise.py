@@ -1,4 +1,4 @@
-"""Stage 01's check as a page runs it, here without a browser."""
+"""The check of a stage as a page runs it, here without a browser."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import pytest
 
 from docs.machinery import playing
 from docs.machinery.source import ROOT
+from stages.manifest import stages
 
-LIST = "linked_list/linked_list.py"
 NAMES = "linked_list/namespace.py"
+TESTS = {"01": "75", "02": "81", "03": "51"}
+"""How many of each stage a page has."""
+
+WRONG = {
+    "01": ("self._len -= 1", "pass", "erased: len() must be 2."),
+    "02": ("node.users[self] = None", "pass", "both must have add among"),
+    "03": ("kwargs or {}", "dict(**kwargs)", "torch may give None for kwargs"),
+}
+"""A line of each stage, another one, and what that one is told."""
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +40,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def checked(page: Path, files: dict[str, str]) -> str:
+def checked(page: Path, stage: str, files: dict[str, str]) -> str:
     """What the check says where nothing is installed."""
     code = (
         "import json, pathlib, sys; page = pathlib.Path(sys.argv[1])\n"
         "sys.path.insert(0, '')\n"
         "from playground.exercise import check\n"
-        "print(check(json.load(sys.stdin), page / 'course'))\n"
+        "files = json.load(sys.stdin)\n"
+        "said, hints = check(sys.argv[2], files, page / 'course')\n"
+        "print(said, *hints)\n"
         "assert not {'fx', 'stages'} & {*sys.modules}\n"
     )
     run = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, str(page)],
+        [sys.executable, "-I", "-S", "-c", code, str(page), stage],
         cwd=page / "home",
         input=json.dumps(files),
         capture_output=True,
@@ -52,32 +63,47 @@ def checked(page: Path, files: dict[str, str]) -> str:
     return run.stdout
 
 
-def version(folder: str) -> dict[str, str]:
+def version(stage: str, folder: str = "fx") -> dict[str, str]:
     """The files that a reader writes, from fx or as stubs."""
-    below = ROOT / folder
-    return {one: (below / one).read_text("utf-8") for one in (LIST, NAMES)}
+    names = playing.asked(int(stage))
+    return {one: (ROOT / folder / one).read_text("utf-8") for one in names}
 
 
-def test_what_is_right_passes(page: Path) -> None:
-    said = checked(page, version("fx"))
-    assert "Stage 01: exercises done" in said
-    assert "75 passed" in said
+def wrong(stage: str) -> dict[str, str]:
+    """The files with one mistake."""
+    line, other, _ = WRONG[stage]
+    files = version(stage)
+    assert "".join(files.values()).count(line) == 1
+    return {name: text.replace(line, other) for name, text in files.items()}
 
 
-def test_stubs_are_to_be_written(page: Path) -> None:
-    said = checked(page, version("exercises/fx"))
-    assert "next: write Link._unlink (ring: 0 of 5" in said
-    assert "75 to write" in said
+@pytest.mark.parametrize("stage", TESTS)
+def test_what_is_right_passes(page: Path, stage: str) -> None:
+    said = checked(page, stage, version(stage))
+    assert f"{TESTS[stage]} passed" in said
+    whole = "These pass. Now: pytest" if stage == "03" else "exercises done"
+    assert whole in said
 
 
-def test_what_is_wrong_is_told_in_the_words_of_the_stage(page: Path) -> None:
-    files = version("fx")
-    files[LIST] = files[LIST].replace("self._len -= 1", "pass")
-    said = checked(page, files)
-    assert "One of three links was erased: len() must be 2." in said
-    assert "next: fix LinkedList.erase of ring" in said
+@pytest.mark.parametrize("stage", TESTS)
+def test_stubs_are_to_be_written(page: Path, stage: str) -> None:
+    said = checked(page, stage, version(stage, "exercises/fx"))
+    assert "next: write " in said
+    assert f"{TESTS[stage]} to write" in said
+    assert stages()[int(stage)].pieces[0].functions[0].hints[0] in said
+
+
+@pytest.mark.parametrize("stage", TESTS)
+def test_what_is_wrong_is_told_in_the_words_of_the_stage(
+    page: Path, stage: str
+) -> None:
+    said = " ".join(checked(page, stage, wrong(stage)).split())
+    assert WRONG[stage][2] in said
+    assert "next: fix " in said
 
 
 def test_a_file_that_cannot_be_read_is_told(page: Path) -> None:
-    said = checked(page, {**version("fx"), NAMES: "def broken(:\n"})
+    broken = {**version("01"), NAMES: "def broken(:\n"}
+    said = checked(page, "01", broken)
     assert f"exercises/fx/{NAMES}:1: syntax error" in said
+    assert "01, 03 borrowed" in checked(page, "02", version("02"))

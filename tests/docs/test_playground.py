@@ -1,4 +1,4 @@
-"""What runs in the reader's browser: the stand-in for torch, and the tasks."""
+"""What runs in the reader's browser: the stand-in for torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
 from docs.playground.run import PLACE, play
 from docs.playground.showing import show
-from docs.playground.tasks import TASKS
 
 STANDIN = ROOT / "docs" / "standin"
 
@@ -55,13 +54,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_page(page: Path, *programs: tuple[str, str]) -> list[dict[str, object]]:
+def in_page(page: Path, *programs: str) -> list[dict[str, object]]:
     """What programs give where no torch is installed."""
     code = (
         "import sys, json; sys.path.insert(0, sys.argv[1])\n"
         "from playground.run import play\n"
         "assert __import__('torch').__file__.startswith(sys.argv[1])\n"
-        "for one in json.load(sys.stdin): print(play(*one))"
+        "for one in json.load(sys.stdin): print(play(one))"
     )
     said = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, str(page)],
@@ -82,9 +81,9 @@ def data(answer: dict[str, object]) -> dict[str, Any]:
 
 
 def test_ten_functions_are_recorded_as_with_torch(page: Path) -> None:
-    programs = [(HEAD + text + TAIL, "") for text in TEN.values()]
+    programs = [HEAD + text + TAIL for text in TEN.values()]
     assert len(programs) == 10
-    here = [json.loads(play(*one)) for one in programs]
+    here = [json.loads(play(one)) for one in programs]
     for name, ours, found in zip(
         TEN, here, in_page(page, *programs), strict=True
     ):
@@ -120,7 +119,7 @@ def test_names_without_a_rule_are_recorded_as_with_torch(page: Path) -> None:
     text = "".join(
         f"print(fx.symbolic_trace(lambda x, y: {one}).graph)\n" for one in NAMES
     )
-    [found] = in_page(page, (HEAD + text, ""))
+    [found] = in_page(page, HEAD + text)
     assert found["error"] == ""
     assert found["printed"] == json.loads(play(HEAD + text))["printed"]
 
@@ -149,7 +148,7 @@ def test_modules_have_shapes_or_the_page_says_which_has_none(
 ) -> None:
     """Shapes are those of torch."""
     monkeypatch.setattr(fx, "show", show)
-    [found] = in_page(page, (HEAD + MODULES, ""))
+    [found] = in_page(page, HEAD + MODULES)
     [side] = data(found)["sides"]
     [real] = data(json.loads(play(HEAD + MODULES)))["sides"]
     assert "torch.nn.GroupNorm" in side["problem"]
@@ -166,7 +165,7 @@ def test_modules_have_shapes_or_the_page_says_which_has_none(
 
 def test_what_is_not_here_says_so(page: Path) -> None:
     programs = ["fx.trace(abs)", "torch.compile(abs)", "torch.nn.NoSuch()"]
-    found = in_page(page, *((HEAD + one, "") for one in programs))
+    found = in_page(page, *(HEAD + one for one in programs))
     told = [str(one["error"]) for one in found]
     assert "fx.trace needs the installed torch" in told[0]
     assert "has no torch.compile; the installed fx" in told[1]
@@ -176,7 +175,7 @@ def test_what_is_not_here_says_so(page: Path) -> None:
 def test_the_programs_to_choose_from(page: Path) -> None:
     programs = playing.more()
     assert len(programs) == 6
-    answers = in_page(page, *((one, "") for one in programs.values()))
+    answers = in_page(page, *programs.values())
     for title, found in zip(programs, answers, strict=True):
         if title == "A branch that tracing refuses":
             assert "TraceError" in str(found["error"])
@@ -195,7 +194,7 @@ def test_what_the_pages_record_is_what_the_reader_gets(page: Path) -> None:
     for name in ("forward", "tiny", "module", "code"):
         target = f"docs.examples.play_{name}"
         source = playing.flat(standalone(target))
-        [found] = in_page(page, (source, ""))
+        [found] = in_page(page, source)
         assert found["error"] == ""
         said = str(found["printed"])
         assert said == running.printed(target)
@@ -216,51 +215,26 @@ def test_what_the_pages_record_is_what_the_reader_gets(page: Path) -> None:
 def test_an_error_is_told_with_its_line(
     page: Path, text: str, told: str
 ) -> None:
-    [found] = in_page(page, (HEAD + text + TAIL, ""))
+    [found] = in_page(page, HEAD + text + TAIL)
     assert told in str(found["error"])
     assert str(found["error"]).startswith("line ")
 
 
-ADDED = {
-    "02-replace": "with graph.inserting_after(relu):\n"
-    "    new = graph.call_function(torch.nn.functional.gelu, (add,))\n"
-    "relu.replace_all_uses_with(new)\ngraph.erase_node(relu)",
-    "02-behind": "with graph.inserting_after(linear):\n"
-    "    mul = graph.call_function(operator.mul, (linear, 2))\n"
-    "linear.replace_all_uses_with(mul, lambda user: user is not mul)",
-    "02-dead": "relu.replace_input_with(add, linear)\n"
-    "graph.eliminate_dead_code()",
-}
-CHANGED = {
-    "03-reflected": "1 - x",
-    "03-attribute": "x.view(x.shape[0], -1)",
-    "03-unpack": "sum(x.chunk(2))\n\ndef forward(x):\n"
-    "    a, b = x.chunk(2)\n    return a + b",
-}
-
-
-def solution(name: str) -> str:
-    """A program that does what a task asks."""
-    start = TASKS[name].start
-    if name in ADDED:
-        return start + ADDED[name] + "\n"
-    before, _, after = start.partition("    return ")
-    return f"{before}    return {CHANGED[name]}\n{after.partition(chr(10))[2]}"
-
-
-def test_each_stage_has_three_tasks() -> None:
-    assert [name[:2] for name in TASKS] == ["02"] * 3 + ["03"] * 3
-    assert {*ADDED, *CHANGED} == {*TASKS}
-
-
-def test_a_start_does_not_do_it_and_a_solution_does(page: Path) -> None:
-    starts = [(task.start, name) for name, task in TASKS.items()]
-    for (_, name), found in zip(starts, in_page(page, *starts), strict=True):
-        assert found["error"] == "", name
-        assert found["problem"], name
-    done = [(solution(name), name) for name in TASKS]
-    for (_, name), found in zip(done, in_page(page, *done), strict=True):
-        assert (found["error"], found["problem"]) == ("", ""), name
+def test_dead_code_keeps_what_has_an_effect(page: Path) -> None:
+    text = """
+def forward(x):
+    x.add_(1)
+    torch.relu_(x)
+    torch.neg(x)
+    print(x)
+    return x
+gm = fx.symbolic_trace(forward)
+gm.graph.eliminate_dead_code()
+print(gm.graph)
+"""
+    [found] = in_page(page, HEAD + text)
+    assert found["error"] == ""
+    assert found["printed"] == json.loads(play(HEAD + text))["printed"]
 
 
 def test_the_files_of_fx_are_those_of_the_repository() -> None:

@@ -1,14 +1,15 @@
-"""The exercises of stage 01, written and checked in this browser."""
+"""The exercises of three stages, written and checked in this browser."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
 from selenium.webdriver.support.ui import WebDriverWait
 
-from docs.machinery.source import ROOT
 from tests.docs.browser.browse_play import SECONDS
 from tests.docs.browser.browser import Browser
+from tests.docs.test_exercise import TESTS, WRONG, version, wrong
 
 _DONE = """
 const box = document.querySelector('fx-exercise');
@@ -17,6 +18,12 @@ return box.querySelector('.fx-play-status').textContent === 'done'
 _OPEN = """
 document.querySelector('fx-exercise .fx-play-bar button').click()
 """
+_FIRST = """
+const {mirror} = document.querySelector('fx-exercise');
+const top = mirror.lineAtHeight(mirror.getScrollInfo().top, 'local');
+return mirror.getRange({line: top, ch: 0}, {line: top + 22, ch: 0})
+"""
+_HINT = "fx-exercise details:nth-of-type(3) summary"
 _TYPE = """
 const box = document.querySelector('fx-exercise');
 const chooser = box.querySelector('select');
@@ -36,19 +43,19 @@ def said(browser: Browser) -> str:
     return browser.one("fx-exercise .fx-play-result").text
 
 
-def test_stage_01_is_written_in_the_page(browser: Browser) -> None:
-    browser.open("stages/01/")
+@pytest.mark.parametrize("stage", TESTS)
+def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
+    browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
-    assert "75 to write" in said(browser)
-    parts = ("linked_list/linked_list.py", "linked_list/namespace.py")
-    right = {one: (ROOT / "fx" / one).read_text("utf-8") for one in parts}
-    wrong = right[parts[0]].replace("self._len -= 1", "pass")
-    browser.run(_TYPE, json.dumps({**right, parts[0]: wrong}))
-    assert "len() must be 2" in said(browser)
-    browser.run(_TYPE, json.dumps(right))
-    assert "75 passed" in said(browser)
-    browser.open("stages/01/")
+    assert f"{TESTS[stage]} to write" in said(browser)
+    assert browser.one(_HINT).text == "Hint 3 of 3"
+    assert "raise NotImplementedError" in browser.run(_FIRST)
+    browser.run(_TYPE, json.dumps(wrong(stage)))
+    assert WRONG[stage][2] in said(browser).replace("\n", " ")
+    browser.run(_TYPE, json.dumps(version(stage)))
+    assert f"{TESTS[stage]} passed" in said(browser)
+    browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
-    assert "75 passed" in said(browser)
+    assert f"{TESTS[stage]} passed" in said(browser)
     assert browser.complaints() == []
     assert browser.strangers() == []

@@ -7,15 +7,13 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from docs.machinery import running
 from tests.docs.browser.browser import Answer, Browser, Scheme
-from tests.docs.test_playground import HEAD, TEN, solution
+from tests.docs.test_playground import HEAD, TEN
 
 SECONDS = 120
 """How long Python may take to load, on a busy machine."""
 
 _OPEN = """
 const play = document.querySelectorAll('fx-play')[arguments[0]];
-const folded = play.closest('details');
-if (folded) folded.open = true;
 play.scrollIntoView();
 play.querySelector('.fx-play-bar button').click();
 """
@@ -173,20 +171,6 @@ def test_the_editor_has_colours_and_line_numbers(play: Browser) -> None:
     count = "return document.querySelectorAll('.CodeMirror-linenumber').length"
     wait.until(lambda _: play.run(count))
     assert play.run("return document.querySelectorAll('.cm-keyword').length")
-
-
-def checked(browser: Browser, task: str, at: int) -> None:
-    """A task is not fulfilled at first, and then it is."""
-    browser.open(f"stages/{task[:2]}/")
-    browser.run(_OPEN, at)
-    assert "Not yet: " in done(browser, at)
-    assert "Right: " in typed(browser, at, solution(task))
-
-
-@pytest.mark.parametrize("task", ["02-replace", "03-reflected"])
-def test_a_task_is_checked_in_the_page(browser: Browser, task: str) -> None:
-    checked(browser, task, 0)
-    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

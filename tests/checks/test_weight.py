@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_199,
+    "lines of Python in fx": 42_356,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_446,
-    "lines of Python in docs": 13_607,
-    "words of the site": 74_666,
+    "lines of Python in tests": 82_698,
+    "lines of Python in docs": 13_608,
+    "words of the site": 74_664,
     "files in fx": 216,
 }
 

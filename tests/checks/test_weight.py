@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_199,
+    "lines of Python in fx": 42_356,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_480,
+    "lines of Python in tests": 82_734,
     "lines of Python in docs": 13_571,
-    "words of the site": 74_659,
+    "words of the site": 74_657,
     "files in fx": 216,
 }
 

@@ -174,6 +174,23 @@ class NotedGuards(ShapeEnv):
             self._note(guard.expr, value=True)
         return result
 
+    def learn(self, expr: AnyValue) -> None:
+        """Learn from a relation, but not by a division by what may be 0.
+
+        Of `k * n == k * 2` torch would take it that n is 2; k may be 0, too.
+        """
+        for part in expr.args:
+            for product in part.expand().as_ordered_terms():
+                factors = [f for f in product.args if f.free_symbols]
+                if len(factors) > 1 and not all(
+                    factor.is_zero is False for factor in factors
+                ):
+                    return
+        learnt: AnyValue = super()._maybe_guard_rel
+        learnt(expr)
+
+    _maybe_guard_rel: AnyValue = learn  # which torch caches
+
     def _note(self, expr: AnyValue, value: AnyValue) -> None:
         """Note what is relied on from now on."""
         late = not self.late.isdisjoint(expr.free_symbols)

@@ -447,3 +447,25 @@ def test_sizes_of_a_packed_sequence_depend_on_values() -> None:
             X[:, None],
             torch.tensor([5]),
         )
+
+
+def test_nothing_is_learnt_by_a_division_by_what_may_be_zero() -> None:
+    def program(x: AnyValue, k: int) -> AnyValue:
+        x = x * 2 if k * (x.size(0) - 2) == 0 else x.sum()
+        return x + 1 if x.size(0) == 2 else x - 1
+
+    def equal(x: AnyValue, y: AnyValue, k: int) -> AnyValue:
+        x = x * 2 if k * x.size(0) == k * y.size(0) else x.sum()
+        return x + 1 if x.numel() == y.numel() else x - 1
+
+    free = {"x": True, "k": True}
+    for k in (0, 3):
+        gm = fx.trace(program, torch.ones(2), k, dynamic=free)
+        with pytest.raises(fx.GuardError):
+            gm(torch.ones(5), 0)
+    other = fx.trace(program, torch.ones(5), 0, dynamic=free)
+    many = torch.ones(7)
+    assert other(many, 0).equal(program(many, 0))
+    inputs = torch.ones(2), torch.ones(3), 0
+    found = fx.trace(equal, *inputs, dynamic={**free, "y": True})
+    assert found(*inputs).equal(equal(*inputs))

@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_199,
+    "lines of Python in fx": 42_356,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_507,
+    "lines of Python in tests": 82_761,
     "lines of Python in docs": 13_634,
-    "words of the site": 74_666,
+    "words of the site": 74_664,
     "files in fx": 216,
 }
 

@@ -5,55 +5,38 @@ const STUB = 'raise NotImplementedError("stage ';
 // <fx-exercise>: the files of a stage, to be written and checked in this page.
 // What is typed is kept in this browser, and can be taken along.
 class FxExercise extends FxPlay {
-  async edit() {
+  label = "Your file";
+  act = "Check";
+  acting = "checking";
+  parts = [...PARTS, "course.zip"];
+
+  begin() {}
+
+  // Of the first file in which something is to be written.
+  first() {
     this.given = JSON.parse(this.dataset.files);
     this.files = {...this.given};
     const names = Object.keys(this.given);
     for (const name of names) {
-      this.files[name] = localStorage.getItem(`fx/${name}`) ?? this.given[name];
+      try {
+        this.files[name] = localStorage.getItem(`fx/${name}`) ?? this.given[name];
+      } catch {
+        break; // this browser keeps nothing
+      }
     }
     this.name = names.find((one) => this.files[one].includes(STUB)) ?? names[0];
-    this.open.remove();
-    this.field = document.createElement("textarea");
-    this.field.value = this.files[this.name];
-    this.field.rows = 24;
-    this.field.spellcheck = false;
-    this.field.setAttribute("aria-label", "Your file");
-    this.bar.before(this.field);
-    this.chooser();
-    this.go = this.button("Check (Ctrl+Enter)", () => this.run());
-    this.halt = this.button("Stop", () =>
-      FxPlay.failed("Stopped. The next check loads Python anew."));
-    this.halt.disabled = true;
+    return this.files[this.name];
+  }
+
+  tools() {
+    this.signs = document.createElement("ul");
+    this.signs.className = "fx-signs";
+    this.bar.after(this.signs);
     this.button("Download this file", () => this.download());
     this.button("Start this file again", () => {
       this.program = this.given[this.name];
       this.run();
     });
-    this.status = document.createElement("output");
-    this.status.className = "fx-play-status";
-    this.status.setAttribute("aria-live", "polite");
-    this.result = document.createElement("div");
-    this.result.className = "fx-play-result";
-    this.bar.append(this.status);
-    this.append(this.result);
-    const ran = this.run();
-    await this.highlighted();
-    this.toStub();
-    return ran;
-  }
-
-  // Show the first function that is not written.
-  toStub() {
-    const [before, after] = this.program.split(STUB, 2);
-    if (!this.mirror || after === undefined) return;
-    const line = before.split("\n").length - 20;
-    this.mirror.scrollTo(0, this.mirror.heightAtLine(Math.max(line, 0), "local"));
-  }
-
-  fromLink() {}
-
-  chooser() {
     const made = document.createElement("select");
     made.setAttribute("aria-label", "File");
     for (const name of Object.keys(this.given)) made.append(new Option(name));
@@ -67,29 +50,41 @@ class FxExercise extends FxPlay {
     this.bar.append(made);
   }
 
-  keep() {
-    this.files[this.name] = this.program;
-    localStorage.setItem(`fx/${this.name}`, this.program);
+  async highlighted() {
+    await super.highlighted();
+    this.toStub();
   }
 
-  async run() {
-    this.keep();
-    this.status.textContent = FxPlay.worker ? "checking" : "loading Python";
-    this.result.replaceChildren();
-    this.go.disabled = true;
-    this.halt.disabled = false;
-    const asked = {stage: this.dataset.stage, files: this.files};
-    const said = await FxPlay.ask(this.dataset.root, asked);
-    this.go.disabled = false;
-    this.halt.disabled = true;
-    this.status.textContent = "done";
-    this.show(said);
+  // Show the first function that is not written.
+  toStub() {
+    const [before, after] = this.program.split(STUB, 2);
+    if (!this.mirror || after === undefined) return;
+    const line = before.split("\n").length - 20;
+    this.mirror.scrollTo(0, this.mirror.heightAtLine(Math.max(line, 0), "local"));
+  }
+
+  keep() {
+    this.files[this.name] = this.program;
+    try {
+      localStorage.setItem(`fx/${this.name}`, this.program);
+    } catch {
+      // This browser keeps nothing.
+    }
+  }
+
+  question() {
+    return {stage: this.dataset.stage, files: this.files};
+  }
+
+  get answer() {
+    return this.signs;
   }
 
   show(said) {
     this.result.replaceChildren();
-    if (said.error) this.error(said.error);
-    this.text("The check says", said.printed);
+    this.verdict(said.signs ?? [], said.error);
+    if (said.error) this.result.append(this.error(said.error));
+    this.printed("The check says", said.printed);
     said.hints?.forEach((text, at) => {
       const made = document.createElement("details");
       const head = document.createElement("summary");
@@ -99,6 +94,23 @@ class FxExercise extends FxPlay {
       made.append(head, inner);
       this.result.append(made);
     });
+  }
+
+  // The sign of each function, as in the terminal, and of all beside the button.
+  verdict(signs, error) {
+    const kinds = {"✓": "passed", "✗": "failed", "~": "failed"};
+    this.signs.replaceChildren(...signs.map(([name, sign]) => {
+      const made = document.createElement("li");
+      made.dataset.kind = kinds[sign] ?? "";
+      made.textContent = `${sign} ${name}`;
+      return made;
+    }));
+    const count = (kind) => signs.filter(([, sign]) => kinds[sign] === kind).length;
+    const [right, wrong] = [count("passed"), count("failed")];
+    if (error?.startsWith("Stopped")) this.say("stopped");
+    else if (!signs.some(([, sign]) => sign.trim())) this.say("not checked: see below", "failed");
+    else if (wrong) this.say(`✗ ${wrong} wrong, ${right} of ${signs.length} right`, "failed");
+    else this.say(`${right ? "✓ " : ""}${right} of ${signs.length} right`, right ? "passed" : "");
   }
 
   download() {

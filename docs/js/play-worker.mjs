@@ -3,45 +3,42 @@ import {loadPyodide} from "../made/play/pyodide.mjs";
 
 const home = new URL("../made/play/", import.meta.url).href;
 
-async function start() {
-  const [python, archive] = await Promise.all([
-    loadPyodide({indexURL: home}),
-    fetch(`${home}fx.zip`).then((answer) => answer.arrayBuffer()),
-  ]);
-  python.unpackArchive(archive, "zip");
+// Pyodide never ends if a file does not come, so that the page fetches the
+// files, which it also keeps, and sends them with each question.
+async function start(parts) {
+  const {fetch} = self;
+  self.fetch = async (address, options) => {
+    const part = parts[String(address).split("/").at(-1)];
+    return part ? new Response(part) : fetch(address, options);
+  };
+  const python = await loadPyodide({indexURL: home});
+  python.unpackArchive(await parts["fx.zip"].arrayBuffer(), "zip");
   return python;
 }
+let started = null;
 
-// The files of the course, and pytest, are fetched for the first check.
-async function course(python) {
-  const archive = await fetch(`${home}course.zip`).then((answer) => answer.arrayBuffer());
-  python.unpackArchive(archive, "zip", {extractDir: "/course"});
+async function course(python, archive) {
+  python.unpackArchive(await archive.arrayBuffer(), "zip", {extractDir: "/course"});
 }
-let fetched = null;
+let unpacked = null;
 
-async function check(python, stage, files) {
-  await (fetched ??= course(python));
-  const {check_page} = python.pyimport("playground.exercise");
-  return JSON.parse(check_page(stage, JSON.stringify(files)));
+async function answer(python, data) {
+  if (data.files) {
+    await (unpacked ??= course(python, data.parts["course.zip"]));
+    const {check_page} = python.pyimport("playground.exercise");
+    return {...JSON.parse(check_page(data.stage, JSON.stringify(data.files))), error: ""};
+  }
+  const {play} = python.pyimport("playground.run");
+  const before = performance.now();
+  const said = JSON.parse(play(data.source));
+  return {...said, seconds: (performance.now() - before) / 1000};
 }
-
-const started = start();
 
 onmessage = async ({data}) => {
   try {
-    const python = await started;
-    if (data.files) {
-      const said = await check(python, data.stage, data.files);
-      postMessage({...said, id: data.id, error: ""});
-      return;
-    }
-    const {play} = python.pyimport("playground.run");
-    const before = performance.now();
-    const said = JSON.parse(play(data.source));
-    const seconds = (performance.now() - before) / 1000;
-    postMessage({...said, id: data.id, seconds});
+    const python = await (started ??= start(data.parts));
+    postMessage({...await answer(python, data), id: data.id});
   } catch (error) {
-    postMessage({id: data.id, error: String(error), printed: "", page: "",
-      nodes: [], code: ""});
+    postMessage({lost: String(error)});
   }
 };

@@ -1,5 +1,8 @@
 "use strict";
 
+// What Python for browsers fetches; its scripts the browser fetches itself.
+const PARTS = ["pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json", "fx.zip"];
+
 // <fx-play>: a program that the reader may edit and run, in Python that runs
 // in this browser.  The program and what it prints are in the page already
 // (docs/machinery/playing.py); this adds the editor when the reader asks for it.
@@ -7,6 +10,11 @@ class FxPlay extends HTMLElement {
   static worker = null;
   static waiting = new Map();
   static asked = 0;
+  static files = new Map();
+  label = "Your program";
+  act = "Run";
+  acting = "running";
+  parts = PARTS;
 
   connectedCallback() {
     if (this.querySelector(".fx-play-bar") || !this.dataset.megabytes) return;
@@ -16,7 +24,12 @@ class FxPlay extends HTMLElement {
       `Edit and run it here (loads ${this.dataset.megabytes} MB, once)`,
       () => this.edit());
     this.insertBefore(this.bar, this.querySelector(".fx-recorded"));
-    this.fromLink();
+    this.begin();
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.timer);
+    for (const what of ["hashchange", "scroll"]) removeEventListener(what, this);
   }
 
   button(text, act) {
@@ -37,39 +50,50 @@ class FxPlay extends HTMLElement {
   set program(text) {
     if (this.mirror) this.mirror.setValue(text);
     else this.field.value = text;
+    this.keep();
   }
 
+  // The editor, its buttons below it, and room for an answer.
   async edit() {
     this.open.remove();
     this.field = document.createElement("textarea");
-    this.field.value = this.linked ?? this.dataset.source;
-    this.field.rows = this.field.value.split("\n").length + 2;
+    this.field.value = this.first();
+    this.field.rows = Math.min(this.field.value.split("\n").length + 2, 24);
     this.field.spellcheck = false;
-    this.field.setAttribute("aria-label", "Your program");
+    this.field.setAttribute("aria-label", this.label);
+    this.field.addEventListener("input", () => this.keep());
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.run();
     });
-    for (const made of this.querySelectorAll(".highlight, .fx-recorded")) {
+    for (const made of this.querySelectorAll(".highlight, .fx-recorded, .fx-wrong")) {
       made.hidden = true;
     }
     this.bar.before(this.field);
-    this.go = this.button("Run (Ctrl+Enter)", () => this.run());
+    this.go = this.button(`${this.act} (Ctrl+Enter)`, () => this.run());
     this.halt = this.button("Stop", () =>
-      FxPlay.failed("Stopped. The next run loads Python anew."));
+      FxPlay.failed(`Stopped. The next ${this.act.toLowerCase()} starts Python anew.`));
     this.halt.disabled = true;
-    this.button("Copy a link to it", () => this.link());
+    this.tools();
     this.status = document.createElement("output");
     this.status.className = "fx-play-status";
     this.status.setAttribute("aria-live", "polite");
-    this.bar.append(this.status);
-    if (this.dataset.choice) this.choices();
+    this.halt.after(this.status);
     this.result = document.createElement("div");
     this.result.className = "fx-play-result";
     this.append(this.result);
-    this.field.focus();
+    this.field.focus({preventScroll: true});
     const ran = this.run();
     await this.highlighted();
     return ran;
+  }
+
+  first() {
+    return this.text ?? this.dataset.source;
+  }
+
+  tools() {
+    this.button("Copy a link to it", () => this.link());
+    this.choices();
   }
 
   // An editor with colours and line numbers, where the site has its files.
@@ -79,17 +103,19 @@ class FxPlay extends HTMLElement {
       FxPlay.editor ??= FxPlay.load(made);
       await FxPlay.editor;
     } catch {
+      FxPlay.editor = null;
       return;
     }
     const focused = document.activeElement === this.field;
     this.mirror = CodeMirror.fromTextArea(this.field, {
-      mode: "python", lineNumbers: true, indentUnit: 4, screenReaderLabel: "Your program",
+      mode: "python", lineNumbers: true, indentUnit: 4, screenReaderLabel: this.label,
       viewportMargin: Infinity,
       extraKeys: {
         "Ctrl-Enter": () => this.run(), "Cmd-Enter": () => this.run(),
         Tab: false, "Shift-Tab": false,
       },
     });
+    this.mirror.on("change", () => this.keep());
     if (focused) this.mirror.focus();
   }
 
@@ -111,7 +137,8 @@ class FxPlay extends HTMLElement {
 
   // Other programs to begin with.
   choices() {
-    const programs = JSON.parse(this.dataset.choice);
+    const others = JSON.parse(this.dataset.choice || "{}");
+    const programs = {"As the page has it": this.dataset.source, ...others};
     const made = document.createElement("select");
     made.setAttribute("aria-label", "Another program");
     made.append(new Option("Another program…", ""));
@@ -119,6 +146,7 @@ class FxPlay extends HTMLElement {
     made.addEventListener("change", () => {
       if (!made.value) return;
       this.program = programs[made.value];
+      made.value = "";
       this.run();
     });
     this.bar.append(made);
@@ -126,20 +154,39 @@ class FxPlay extends HTMLElement {
 
   // Put the program into the address, and that into the clipboard.
   async link() {
-    const address = new URL(location.href);
-    address.hash = "";
-    address.searchParams.set("program", await FxPlay.packed(this.program));
-    history.replaceState(history.state, "", address);
+    this.linked = this.program;
+    this.hash = `#program=${await FxPlay.packed(this.linked)}`;
+    this.address(this.hash);
     try {
-      await navigator.clipboard.writeText(address.href);
-      this.status.textContent = "The link is copied.";
+      await navigator.clipboard.writeText(location.href);
+      this.say("The link is copied.", "passed");
     } catch {
-      this.status.textContent = "The link is in the address bar.";
+      this.say("The link is in the address bar.", "passed");
     }
   }
 
+  // What is behind `#` is not sent to a server.
+  address(hash) {
+    const address = new URL(location.href);
+    address.hash = hash;
+    history.replaceState(history.state, "", address);
+  }
+
+  // Edits outlive a reload; the address has the program as long as it is that.
+  keep() {
+    try {
+      if (this.program === this.dataset.source) sessionStorage.removeItem(this.dataset.source);
+      else sessionStorage.setItem(this.dataset.source, this.program);
+    } catch {
+      // This browser keeps nothing.
+    }
+    if (!this.hash || this.program === this.linked) return;
+    this.hash = "";
+    this.address("");
+  }
+
   static async packed(text) {
-    const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+    const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate"));
     const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
     return btoa(String.fromCharCode(...bytes))
       .replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -148,52 +195,121 @@ class FxPlay extends HTMLElement {
   static async unpacked(text) {
     const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
     const stream = new Blob([Uint8Array.from(bytes, (one) => one.charCodeAt(0))])
-      .stream().pipeThrough(new DecompressionStream("deflate-raw"));
+      .stream().pipeThrough(new DecompressionStream("deflate"));
     return new Response(stream).text();
   }
 
-  // A program in the address is shown, and runs when the reader says so.
-  async fromLink() {
-    const packed = new URLSearchParams(location.search).get("program");
-    if (!packed || !this.dataset.choice) return;
+  // A program in the address, or one that was typed here before, is shown,
+  // and runs when the reader says so.
+  async begin() {
+    for (const what of ["hashchange", "scroll"]) addEventListener(what, this);
     try {
-      this.linked = await FxPlay.unpacked(packed);
+      this.text = sessionStorage.getItem(this.dataset.source);
     } catch {
-      return;
+      this.text = null;
     }
+    await this.fromLink();
+    if (this.text === null || this.field) return;
     const shown = this.querySelector(".highlight code, code");
-    if (shown) shown.textContent = this.linked;
+    if (shown) shown.textContent = this.text;
     this.querySelector(".fx-recorded").hidden = true;
   }
 
+  async fromLink() {
+    const packed = /^#program=(.*)/.exec(location.hash)?.[1];
+    if (packed === undefined || !this.dataset.choice) return;
+    try {
+      this.linked = this.text = await FxPlay.unpacked(packed);
+    } catch {
+      const told = this.error("The link is damaged: no program can be read from it. " +
+        "Ask its sender to copy it once more.");
+      this.bar.before(told);
+      told.scrollIntoView({block: "nearest"});
+      return;
+    }
+    this.hash = location.hash;
+    if (this.field) this.program = this.text;
+  }
+
+  // Scrolling makes the theme write a heading into the address: see
+  // `navigation.tracking`.
+  handleEvent(event) {
+    if (event.type === "hashchange") return this.fromLink();
+    clearTimeout(this.timer);
+    if (this.hash) this.timer = setTimeout(() => this.address(this.hash), 400);
+  }
+
+  say(text, kind = "") {
+    this.status.textContent = text;
+    this.status.dataset.kind = kind;
+  }
+
+  question() {
+    return {source: this.program};
+  }
+
   async run() {
-    this.status.textContent = FxPlay.worker ? "running" : "loading Python";
+    this.keep();
+    this.say(FxPlay.worker ? this.acting : "loading Python");
     this.result.replaceChildren();
     this.go.disabled = true;
     this.halt.disabled = false;
-    const said = await FxPlay.ask(this.dataset.root, {source: this.program});
+    const text = this.program;
+    const said = await FxPlay.ask(this.dataset.root, this.question(), this.parts);
     this.go.disabled = false;
     this.halt.disabled = true;
-    this.status.textContent = said.seconds
-      ? `done in ${said.seconds.toFixed(2)} s` : "done";
     this.show(said);
+    // Who types on meanwhile is not moved.
+    if (this.program !== text) return;
+    for (const seen of [this.answer, this.bar]) seen?.scrollIntoView({block: "nearest"});
   }
 
-  static ask(root, message) {
+  // What is to be in view after a run, below the buttons.
+  get answer() {
+    return this.result.firstElementChild;
+  }
+
+  static ask(root, message, parts) {
+    const id = ++FxPlay.asked;
+    return new Promise((resolve) => {
+      FxPlay.waiting.set(id, {resolve});
+      FxPlay.send(root, {...message, id}, parts);
+    });
+  }
+
+  static async send(root, message, parts) {
+    const files = {};
+    try {
+      for (const name of parts) files[name] = await FxPlay.file(root, name);
+    } catch (error) {
+      FxPlay.unloaded(error.message);
+      return;
+    }
+    const asked = FxPlay.waiting.get(message.id);
+    if (!asked) return; // stopped meanwhile
     if (!FxPlay.worker) {
       FxPlay.worker = new Worker(
         new URL(`${root}js/play-worker.mjs`, location.href), {type: "module"});
-      FxPlay.worker.onmessage = ({data}) => FxPlay.answered(data);
+      FxPlay.worker.onmessage = ({data}) =>
+        data.lost
+          ? FxPlay.failed(`Python broke off, and will start anew: ${data.lost}`)
+          : FxPlay.answered(data);
       FxPlay.worker.onerror = (event) =>
-        FxPlay.failed(`Python could not be loaded: ${event.message || "no file"}`);
+        FxPlay.unloaded(event.message || "a script did not come");
     }
-    const id = ++FxPlay.asked;
-    return new Promise((resolve) => {
-      const timer = setTimeout(
-        () => FxPlay.failed("It took over a minute, and was stopped."), 60000);
-      FxPlay.waiting.set(id, {resolve, timer});
-      FxPlay.worker.postMessage({...message, id});
-    });
+    asked.timer = setTimeout(
+      () => FxPlay.failed("Stopped, because it took over a minute."), 60000);
+    FxPlay.worker.postMessage({...message, parts: files});
+  }
+
+  // A file that Python needs is fetched once, and kept for the next start.
+  static async file(root, name) {
+    if (!FxPlay.files.has(name)) {
+      const answer = await fetch(new URL(`${root}made/play/${name}`, location.href));
+      if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+      FxPlay.files.set(name, await answer.blob());
+    }
+    return FxPlay.files.get(name);
   }
 
   static answered(said) {
@@ -201,6 +317,10 @@ class FxPlay extends HTMLElement {
     clearTimeout(timer);
     FxPlay.waiting.delete(said.id);
     resolve(said);
+  }
+
+  static unloaded(why) {
+    FxPlay.failed(`Python could not be loaded (${why}). Try it again when the network is back.`);
   }
 
   static failed(error) {
@@ -213,12 +333,19 @@ class FxPlay extends HTMLElement {
   }
 
   show(said) {
+    const line = /^line \d+/.exec(said.error)?.[0];
+    if (!said.error) this.say(`done in ${said.seconds.toFixed(2)} s`, "passed");
+    else if (said.error.startsWith("Stopped")) this.say("stopped");
+    else this.say(line ? `failed, ${line}` : "failed", "failed");
     this.result.replaceChildren();
-    if (said.error) this.error(said.error);
+    if (said.error) this.result.append(this.error(said.error));
     if (said.page) this.viewer(said.page);
     if (said.nodes.length) this.nodes(said.nodes);
-    this.text("Code", said.code);
-    this.text("It prints", said.printed.trim());
+    this.printed("Code", said.code);
+    this.printed("It prints", said.printed.trim());
+    if (this.result.children.length) return;
+    this.printed("Nothing to show", "The program made no graph and printed nothing. " +
+      "End it with fx.show(model, input),\nwhere input is a tensor that the model takes.");
   }
 
   error(text) {
@@ -226,10 +353,10 @@ class FxPlay extends HTMLElement {
     made.className = "fx-play-said fx-wrong";
     made.setAttribute("role", "status");
     made.textContent = text;
-    this.result.append(made);
+    return made;
   }
 
-  text(title, text) {
+  printed(title, text) {
     if (!text) return;
     const head = document.createElement("p");
     head.className = "fx-where";

@@ -42,6 +42,8 @@ class Checked(NamedTuple):
 
     printed: str
     hints: tuple[str, ...]
+    signs: tuple[tuple[str, str], ...]
+    """Each function of the stage with its sign in the terminal."""
 
 
 def check_page(stage: str, files: str) -> str:
@@ -66,15 +68,23 @@ def check(stage: str, files: Mapping[str, str], root: Path) -> Checked:
     said = io.StringIO()
     told = (contextlib.redirect_stdout(said), contextlib.redirect_stderr(said))
     with _only(root), told[0], told[1]:
+        course = importlib.import_module("stages.course")
+        known = importlib.import_module("stages.manifest")
+        subject = course.Subject(course.Tree(mine, under_test=[int(stage)]))
         importlib.import_module("pytest").main(
-            [f"stages/{stage}", *OPTIONS, f"--deselect={LEFT_OUT}"]
+            [f"stages/{stage}", *OPTIONS, f"--deselect={LEFT_OUT}"], [subject]
         )
         asked = NEXT.search(said.getvalue())
-        known = importlib.import_module("stages.manifest")
         hints = known.find(asked[1]).hints if asked else ()
+        signs = tuple(
+            (one.qualname, subject.verdicts.of(one.name))
+            for one in known.stages()[int(stage)].exercises
+        )
     _put(mine, stubs)
     lines = said.getvalue().strip().splitlines()
-    return Checked("\n".join(o for o in lines if COMMAND not in o), hints)
+    return Checked(
+        "\n".join(o for o in lines if COMMAND not in o), hints, signs
+    )
 
 
 def _put(folder: Path, files: Mapping[str, str]) -> None:

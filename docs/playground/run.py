@@ -45,15 +45,8 @@ def play(source: str) -> str:
         except Exception as raised:
             error = _told(raised)
     nodes, code = ([], "") if page else _graph(names)
-    return json.dumps(
-        {
-            "printed": said.getvalue(),
-            "page": page,
-            "nodes": nodes,
-            "code": code,
-            "error": error,
-        }
-    )
+    answer = {"printed": said.getvalue(), "page": page, "error": error}
+    return json.dumps(answer | {"nodes": nodes, "code": code})
 
 
 def _page(names: Mapping[str, AnyValue]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias
 
 from fx._symbolic_trace import symbolic_trace
+from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
-from fx.node import Node
+from fx.node import Node, map_arg
 from fx.show.describe import Data, Facts, describe, rows_of
 from fx.show.document import Page
 
@@ -48,22 +51,42 @@ def show(
 def compared(
     before: GraphModule, after: GraphModule
 ) -> tuple[dict[Node, Node], dict[Node, list[str]]]:
-    """The nodes of the same name, and how those differ; `fx.diff` is not here.
+    """The nodes that belong together, and how those differ.
 
-    A pass that changes a copy leaves the names of the nodes that it keeps.
+    `fx.diff` is not here, but a pass leaves the names of what it keeps.  As
+    many nodes as stood between two of these have been replaced one by one.
     """
-    there = {node.name: node for node in after.graph.nodes}
-    same = {
-        node: there[node.name]
-        for node in before.graph.nodes
-        if node.name in there
-    }
+    graphs = before.graph, after.graph
+    names, there = ({n.name: n for n in graph.nodes} for graph in graphs)
+    same = {names[one]: there[one] for one in names if one in there}
+    gone, made = (_runs(graph, {*names} & {*there}) for graph in graphs)
+    for start in gone:
+        if len(gone[start]) == len(made[start]):
+            same |= zip(gone[start], made[start], strict=True)
     what = {
         new: [f"{old.format_node()}  became  {new.format_node()}"]
         for old, new in same.items()
-        if old.format_node() != new.format_node()
+        if _text(old, same) != _text(new, {})
     }
     return same, what
+
+
+def _runs(graph: Graph, kept: Set[str]) -> dict[str, list[Node]]:
+    """The nodes behind each kept one and in front of the next, by its name."""
+    runs: dict[str, list[Node]] = defaultdict(list)
+    start = ""
+    for node in graph.nodes:
+        if node.name in kept:
+            start = node.name
+        else:
+            runs[start].append(node)
+    return runs
+
+
+def _text(node: Node, same: Mapping[Node, Node]) -> str:
+    """What a node does, with what its inputs became."""
+    given = map_arg((node.args, node.kwargs), lambda one: same.get(one, one))
+    return f"{node.op} {node._pretty_print_target(node.target)} {given}"
 
 
 def traced(module: AnyValue) -> GraphModule:

@@ -158,8 +158,13 @@ function summary() {
   if (sum("ms")) parts.push(timeText(sum("ms")));
   const marks = Object.entries(graph.totals(graph.root).marks).map(([mark, n]) => `${number.format(n)} ${MARKS[mark]}`);
   if (graph.sides[1]) parts.push(marks.join(", ") || "no difference");
-  if (side.problem) parts.push(`not all shapes are known: ${side.problem}`);
   byId("summary").textContent = parts.join(" · ");
+  if (!side.problem) return;
+  const [first, ...rest] = side.problem.split("\n");
+  const made = element("details");
+  made.append(element("summary", "", `Not all shapes are known: ${first}`));
+  if (rest.length) made.append(element("pre", "", rest.join("\n").trim()));
+  byId("summary").append(made);
 }
 
 function headings() {

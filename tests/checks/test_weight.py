@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_356,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_734,
-    "lines of Python in docs": 13_571,
+    "lines of Python in tests": 82_797,
+    "lines of Python in docs": 13_597,
     "words of the site": 74_657,
     "files in fx": 216,
 }

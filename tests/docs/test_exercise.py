@@ -47,8 +47,9 @@ def checked(page: Path, stage: str, files: dict[str, str]) -> str:
         "sys.path.insert(0, '')\n"
         "from playground.exercise import check\n"
         "files = json.load(sys.stdin)\n"
-        "said, hints = check(sys.argv[2], files, page / 'course')\n"
+        "said, hints, signs = check(sys.argv[2], files, page / 'course')\n"
         "print(said, *hints)\n"
+        "for name, sign in signs: print('sign', sign, name)\n"
         "assert not {'fx', 'stages'} & {*sys.modules}\n"
     )
     run = subprocess.run(
@@ -90,6 +91,7 @@ def test_stubs_are_to_be_written(page: Path, stage: str) -> None:
     said = checked(page, stage, version(stage, "exercises/fx"))
     assert "next: write " in said
     assert f"{TESTS[stage]} to write" in said
+    assert said.count("\nsign · ") == len(stages()[int(stage)].exercises)
     assert stages()[int(stage)].pieces[0].functions[0].hints[0] in said
 
 
@@ -100,10 +102,13 @@ def test_what_is_wrong_is_told_in_the_words_of_the_stage(
     said = " ".join(checked(page, stage, wrong(stage)).split())
     assert WRONG[stage][2] in said
     assert "next: fix " in said
+    assert "sign ✗ " in said
+    assert "sign ✓ " in said
 
 
 def test_a_file_that_cannot_be_read_is_told(page: Path) -> None:
     broken = {**version("01"), NAMES: "def broken(:\n"}
     said = checked(page, "01", broken)
     assert f"exercises/fx/{NAMES}:1: syntax error" in said
+    assert "sign   Link.prepend" in said
     assert "01, 03 borrowed" in checked(page, "02", version("02"))

@@ -190,6 +190,30 @@ def test_the_programs_to_choose_from(page: Path) -> None:
     assert marks == [None, "-", "~", None]
 
 
+SWAPPED = """
+gm = fx.symbolic_trace(lambda x: torch.relu(torch.relu(x) + 1))
+new = copy.deepcopy(gm)
+for node in new.graph.find_nodes(op="call_function", target=torch.relu):
+    with new.graph.inserting_after(node):
+        swapped = new.graph.call_function(torch.tanh, node.args)
+    node.replace_all_uses_with(swapped)
+    new.graph.erase_node(node)
+fx.show(gm, after=new)
+"""
+
+
+def test_what_is_replaced_one_by_one_is_changed_as_in_fx(page: Path) -> None:
+    program = f"import copy\n{HEAD}{SWAPPED}"
+    [found] = in_page(page, program)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    shown = fx.show(names["gm"], after=names["new"])
+    rows = data({"page": shown.html})["rows"]
+    marks = [row.get("mark") for row in rows]
+    assert marks == [None, "~", None, "~", None]
+    assert [row.get("mark") for row in data(found)["rows"]] == marks
+
+
 def test_what_the_pages_record_is_what_the_reader_gets(page: Path) -> None:
     for name in ("forward", "tiny", "module", "code"):
         target = f"docs.examples.play_{name}"

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.docs.browser.browse_play import SECONDS
+from tests.docs.browser.browse_play import SECONDS, inside
 from tests.docs.browser.browser import Browser
 from tests.docs.test_exercise import TESTS, WRONG, version, wrong
 
 _DONE = """
 const box = document.querySelector('fx-exercise');
-return box.querySelector('.fx-play-status').textContent === 'done'
+return box.go && !box.go.disabled
+"""
+_VERDICT = """
+const {status, signs} = document.querySelector('fx-exercise');
+const kinds = [...signs.children].map(one => one.dataset.kind);
+return [status.dataset.kind, ...new Set(kinds)]
 """
 _OPEN = """
 document.querySelector('fx-exercise .fx-play-bar button').click()
@@ -38,8 +42,7 @@ box.run();
 
 def said(browser: Browser) -> str:
     """Wait for the check; what it said."""
-    wait = WebDriverWait(browser.driver, SECONDS, poll_frequency=0.1)
-    wait.until(lambda _: browser.run(_DONE))
+    browser.wait(_DONE, seconds=SECONDS)
     return browser.one("fx-exercise .fx-play-result").text
 
 
@@ -50,10 +53,14 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     assert f"{TESTS[stage]} to write" in said(browser)
     assert browser.one(_HINT).text == "Hint 3 of 3"
     assert "raise NotImplementedError" in browser.run(_FIRST)
+    assert browser.run(_VERDICT) == ["", ""]
     browser.run(_TYPE, json.dumps(wrong(stage)))
     assert WRONG[stage][2] in said(browser).replace("\n", " ")
+    assert {*browser.run(_VERDICT)} == {"failed", "passed"}
+    assert inside(browser, ".fx-play-status")
     browser.run(_TYPE, json.dumps(version(stage)))
     assert f"{TESTS[stage]} passed" in said(browser)
+    assert browser.run(_VERDICT) == ["passed", "passed"]
     browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
     assert f"{TESTS[stage]} passed" in said(browser)

@@ -80,6 +80,7 @@ class Browser:
 
     def look(self, width: int, scheme: Scheme = "light") -> None:
         """Give the window a width and a colour scheme; nothing is open."""
+        self.run("try { sessionStorage.clear() } catch {}")
         self.driver.get("about:blank")
         self.command(
             "Storage.clearDataForOrigin",
@@ -126,9 +127,11 @@ class Browser:
         """The first element that a selector finds."""
         return self.driver.find_element("css selector", selector)
 
-    def wait(self, script: str, *arguments: object) -> Answer:
+    def wait(
+        self, script: str, *arguments: object, seconds: float = 10
+    ) -> Answer:
         """Wait until a script returns something true."""
-        wait = WebDriverWait(self.driver, 10, poll_frequency=0.02)
+        wait = WebDriverWait(self.driver, seconds, poll_frequency=0.02)
         return wait.until(
             lambda driver: driver.execute_script(script, *arguments), script
         )

@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_356,
+    "lines of Python in fx": 42_373,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_797,
+    "lines of Python in tests": 82_817,
     "lines of Python in docs": 13_597,
     "words of the site": 74_657,
     "files in fx": 216,

@@ -71,7 +71,10 @@ def _told(raised: Exception) -> str:
     where = f"line {own[-1].lineno}: " if own else ""
     if isinstance(raised, SyntaxError):
         where = f"line {raised.lineno}: "
-    return f"{where}{type(raised).__name__}: {raised}"
+    more = ""
+    if isinstance(raised, ModuleNotFoundError):
+        more = "; this page has Python's own modules, fx and a small torch"
+    return f"{where}{type(raised).__name__}: {raised}{more}"
 
 
 def _graph(

@@ -298,6 +298,7 @@ FACTORIES: Final[dict[str, Callable[..., AnyValue]]] = {
         name: getattr(shapes, name)
         for name in "full randint randperm eye linspace arange tensor".split()
     },
+    "as_tensor": shapes.tensor,
 }
 _METHODS: Final[dict[str, Callable[..., AnyValue]]] = {
     **{name: getattr(shapes, name) for name in "reshape permute flip".split()},
@@ -313,7 +314,9 @@ _METHODS: Final[dict[str, Callable[..., AnyValue]]] = {
         condition, input, other
     ),
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), shapes.new_made),
-    "new_full": lambda input, size, fill_value: shapes.new_made(input, size),
+    "new_full": shapes.new_full,
+    "is_contiguous": shapes.is_contiguous,
+    "is_floating_point": shapes.is_floating_point,
     **dict.fromkeys(("cpu", "cuda"), alike),
     "requires_grad_": of_floats,
     "__floordiv__": rules.divided,

@@ -279,7 +279,7 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """The rows of a matrix with some numbers."""
-    need(weight.ndim == 2, max_norm is None)
+    need(weight.ndim == 2, weight.numel(), max_norm is None)
     if padding_idx is not None:
         need(-weight.shape[0] <= padding_idx < weight.shape[0])
     return Tensor([*int_index(input).shape, weight.shape[-1]], weight.dtype)
@@ -445,7 +445,7 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Values, mixed by how much the keys are like the queries."""
     need(min(query.ndim, key.ndim, value.ndim) > 1, query.numel())
-    need(key.numel(), value.numel())
+    need(key.numel(), value.numel(), 0 <= dropout_p <= 1)
     floats(query, key, value)
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         refuse(

@@ -394,13 +394,7 @@ def shared(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     return Tensor(input.shape, dtype or input.dtype)
 
 
-def sort(
-    input: Tensor,
-    dim: int = -1,
-    descending: bool = False,
-    *,
-    stable: bool = False,
-) -> Found:
+def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     """Numbers in order, and where they were."""
     known(dim, input.ndim)
     return Found(alike(input), Tensor(input.shape, int64))

@@ -231,6 +231,7 @@ def roll(input: Tensor, shifts: int, dims: int | None = None) -> Tensor:
 
 def flip(input: Tensor, *dims: AnyValue) -> Tensor:
     """In the other order."""
+    need(dims)
     places(sizes_of(dims), input.ndim)
     return alike(input)
 
@@ -563,12 +564,28 @@ def new_made(input: Tensor, *size: AnyValue, **more: AnyValue) -> Tensor:
     return made(*size, **_typed(input.dtype, more))
 
 
+def new_full(input: Tensor, size: AnyValue, fill_value: float) -> Tensor:
+    """As `new_made`, of one number."""
+    return new_made(input, [*size])
+
+
 # --- another type -----------------------------------------------------------
 
 
 def contiguous(input: Tensor) -> Tensor:
     """In order."""
     return alike(input)
+
+
+def is_contiguous(input: Tensor) -> bool:
+    """Whether the numbers are in order."""
+    need(input.packed)
+    return True
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the numbers have fractions."""
+    return input.dtype.is_floating_point
 
 
 def size(input: Tensor, dim: int | None = None) -> AnyValue:

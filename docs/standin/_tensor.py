@@ -151,16 +151,6 @@ class Tensor:
         """How many dimensions it has."""
         return len(self.shape)
 
-    def is_contiguous(self) -> bool:
-        """Whether its numbers are in order."""
-        if not self.packed:
-            raise NoRule("whether the numbers are in order is not known here")
-        return True
-
-    def is_floating_point(self) -> bool:
-        """Whether it has fractions."""
-        return self.dtype.is_floating_point
-
     def numel(self) -> int:
         """How many numbers it has."""
         return self.shape.numel()

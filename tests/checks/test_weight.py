@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_199,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_647,
-    "lines of Python in docs": 15_857,
+    "lines of Python in tests": 82_651,
+    "lines of Python in docs": 15_887,
     "words of the site": 74_666,
     "files in fx": 216,
 }

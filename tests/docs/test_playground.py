@@ -161,6 +161,7 @@ def test_modules_have_shapes_or_the_page_says_which_has_none(
 def test_what_is_not_here_says_so(page: Path) -> None:
     programs = [
         *("fx.trace(abs)", "torch.compile(abs)", "torch.nn.NoSuch()"),
+        "fx.symbolic_trace(lambda x: [*range(x.shape[0])])",
         *("torch.reluu(1)", "torch.ones(2).sofmax(0)", "import numpy"),
         *("from torch.fx import symbolic_trace", "torch.ones(2).qr()"),
     ]
@@ -169,6 +170,7 @@ def test_what_is_not_here_says_so(page: Path) -> None:
     assert "fx.trace needs the installed torch" in told[0]
     assert "has no torch.compile; the installed fx" in told[1]
     assert "torch.nn has no 'NoSuch'" in told[2]
+    assert "its value is not known while tracing" in told.pop(3)
     assert "torch has no 'reluu'; did you mean relu?" in told[3]
     assert "Tensor has no 'sofmax'; did you mean softmax?" in told[4]
     assert "this page has Python's own modules, fx and a small torch" in told[5]

@@ -57,8 +57,10 @@ def tell(call):
 """
 """A program that tells what a call gives."""
 
-OF_NUMBERS: Final = ("in self", "DATA bounds", "Target", "ZeroDivision")
-"""In errors of torch that ask the numbers of a tensor, which a page lacks."""
+OF_NUMBERS: Final = (
+    *("in self", "DATA bounds", "Target", "ZeroDivision", "differentiable"),
+)
+"""In errors of torch about numbers or gradients, which a page lacks."""
 
 KNOWN: Final = 650
 """So many of the calls have a known result, or are refused by both."""

@@ -13,7 +13,7 @@ from .._functions import FUNCTIONS, of_torch, strictly
 from .._tensor import AnyValue, Tensor
 
 
-def _set(kinds: str) -> Callable[..., AnyValue]:
+def _set(kinds: str, least: int = 0, most: int = 9) -> Callable[..., AnyValue]:
     """A rule for settings that do not matter, with the types of each."""
     names = kinds.split()
 
@@ -23,20 +23,25 @@ def _set(kinds: str) -> Callable[..., AnyValue]:
             wanted = (bool,) if whether else (int, float)
             rules.need(name in names, type(value) in wanted)
         rules.need(0 <= given.get("p", 0.5) <= 1, given.get("alpha", 1))
+        rules.need(given.get("min_val", -1) <= given.get("max_val", 1))
+        rules.need(least <= input.ndim <= most)
         return rules.of_floats(input)
 
     return rule
 
 
-_INPLACE: Final = "silu mish hardswish hardsigmoid relu6 softsign logsigmoid"
-_DROPOUT: Final = "dropout alpha_dropout feature_alpha_dropout"
+_INPLACE: Final = "relu relu6 silu mish selu hardswish hardsigmoid"
+_PLAIN: Final = "softsign logsigmoid tanhshrink"
+_DROPOUT: Final = "dropout2d dropout3d feature_alpha_dropout"
 _RULES: Final[dict[str, Callable[..., AnyValue]]] = {
-    **dict.fromkeys((*_INPLACE.split(), "relu", "tanhshrink"), _set("inplace")),
-    **dict.fromkeys(_DROPOUT.split(), _set("p training inplace")),
+    **dict.fromkeys(_INPLACE.split(), _set("inplace")),
+    **dict.fromkeys(_PLAIN.split(), _set("")),
+    **dict.fromkeys(("dropout", "alpha_dropout"), _set("p training inplace")),
+    "dropout1d": _set("p training inplace", 3, 3),
+    **dict.fromkeys(_DROPOUT.split(), _set("p training inplace", 3)),
     "leaky_relu": _set("negative_slope inplace"),
     "elu": _set("alpha inplace"),
     "celu": _set("alpha inplace"),
-    "selu": _set("inplace"),
     "hardtanh": _set("min_val max_val inplace"),
     "softplus": _set("beta threshold"),
     **dict.fromkeys(("softmax", "log_softmax", "softmin"), rules.shared),

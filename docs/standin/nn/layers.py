@@ -519,8 +519,12 @@ SIMPLE: Final[dict[str, tuple[str, Callable[..., object]]]] = {
         for name in "Sigmoid Tanh Softsign LogSigmoid Tanhshrink".split()
     },
     **{
-        name: ("dropout", lambda p=0.5, inplace=False: 0)
-        for name in "Dropout AlphaDropout FeatureAlphaDropout".split()
+        name: (function, lambda p=0.5, inplace=False: 0)
+        for name, function in (
+            *(("Dropout", "dropout"), ("AlphaDropout", "alpha_dropout")),
+            ("FeatureAlphaDropout", "feature_alpha_dropout"),
+            *((f"Dropout{n}d", f"dropout{n}d") for n in (1, 2, 3)),
+        )
     },
     "GELU": ("gelu", lambda approximate="none": 0),
     "LeakyReLU": ("leaky_relu", lambda negative_slope=0.01, inplace=False: 0),

@@ -8,6 +8,7 @@ from typing import Final
 from .._functions import lacking
 from .._tensor import (
     AnyValue,
+    NoRule,
     Tensor,
     bfloat16,
     device,
@@ -160,11 +161,18 @@ class Module:
             one.requires_grad = requires_grad
         return self
 
-    def to(self, *wanted: AnyValue, dtype: Kind | None = None) -> Module:
+    def to(
+        self, *wanted: AnyValue, dtype: Kind | None = None, **more: AnyValue
+    ) -> Module:
         """Move it to a device, or give its fractions another type."""
-        for kind in (*wanted, dtype):
-            if not isinstance(kind, (Kind, str, device, type(None))):
-                raise TypeError(f"a module is not moved to {kind!r}")
+        kinds = [*wanted, *([dtype] if dtype else [])]
+        for kind in kinds:
+            if (
+                more
+                or len(kinds) > 1
+                or not isinstance(kind, (Kind, str, device))
+            ):
+                raise NoRule("the small torch moves a module to one thing only")
             for one in (*self.parameters(), *self.buffers()):
                 if isinstance(kind, Kind) and one.dtype.is_floating_point:
                     one.dtype = kind

@@ -444,11 +444,13 @@ class _WrappedCall:
 
     Attributes:
         compiled: the generated function; set by `recompile`.
+        explained: what to print of an error.
 
     torch.fx: graph_module.py, _WrappedCall
     """
 
     compiled: CompiledForward
+    explained = staticmethod(where_it_failed)
 
     def __init__(self, base: type[nn.Module]) -> None:
         """Make it for a class below `base`."""
@@ -464,7 +466,7 @@ class _WrappedCall:
             return self._above.__call__(obj, *args, **kwargs)
         except Exception as error:
             compiled = vars(self).get("compiled")  # none without a graph
-            if compiled and (message := where_it_failed(error, *compiled)):
+            if compiled and (message := self.explained(error, *compiled)):
                 print(message, file=sys.stderr)
             # Not for GuardError, by which a program chooses: this takes time.
             edited = compiled and type(error).__module__ == "builtins"
@@ -482,8 +484,7 @@ def _base_of(cls: type[GraphModule]) -> AnyValue:
     All classes of instances are directly below that one, so that a copy of a
     copy is not at the end of an ever longer chain.
     """
-    mro: AnyValue = cls.__mro__
-    return next(c for c in mro if "_wrapped_call" not in vars(c))
+    return next(c for c in cls.__mro__ if "_wrapped_call" not in vars(c))
 
 
 def class_below(base: AnyValue) -> AnyValue:

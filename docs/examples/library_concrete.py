@@ -23,7 +23,3 @@ def main() -> None:
         gm(torch.ones(2), False)
     except AssertionError as error:
         print("AssertionError:", str(error).splitlines()[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -30,7 +30,3 @@ def main() -> None:
     print(fx.diff(gm, backend(fx.symbolic_trace(program))))
     inputs = [torch.ones(2), torch.ones(2)]
     print(narrow_down(gm, inputs, backend, atol=1e-3))
-
-
-if __name__ == "__main__":
-    main()

@@ -50,7 +50,3 @@ def main() -> None:
     print("with torch.where:", message(chooses))
     rows = make_fx(loops)(torch.ones(3, 2)).graph.nodes
     print("captured by make_fx, for three rows:", len(rows), "nodes")
-
-
-if __name__ == "__main__":
-    main()

@@ -45,7 +45,3 @@ def main() -> None:
     gm = fx.GraphModule(net, graph)
     print(gm.code.strip())
     print("clipped:", bool((gm(torch.zeros(1, 4)) >= 0.5).all()))
-
-
-if __name__ == "__main__":
-    main()

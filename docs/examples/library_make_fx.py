@@ -31,7 +31,3 @@ def main() -> None:
     print(gm.code.strip())
     print()
     print("the same:", torch.equal(gm(*inputs), step(*inputs)))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,19 +9,25 @@ import fx
 from stages.residual import Residual
 
 
-def relu_to_gelu(gm: fx.GraphModule) -> int:
-    """Replace each call of torch.relu, in place.
+def is_relu(gm: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a node calls ReLU as a function, a method or a module."""
+    if node.op == "call_module":
+        return isinstance(gm.get_submodule(str(node.target)), torch.nn.ReLU)
+    relus = torch.relu, functional.relu, "relu"
+    return node.op.startswith("call") and node.target in relus
 
-    Returns:
-        How many calls were replaced.
-    """
+
+def relu_to_gelu(gm: fx.GraphModule) -> int:
+    """Replace each ReLU by GELU, in place; return how many."""
     count = 0
-    for node in gm.graph.find_nodes(op="call_function", target=torch.relu):
-        with gm.graph.inserting_before(node):
-            gelu = gm.graph.call_function(functional.gelu, node.args)
-        node.replace_all_uses_with(gelu)
-        gm.graph.erase_node(node)
-        count += 1
+    for node in gm.graph.nodes:
+        if is_relu(gm, node):
+            with gm.graph.inserting_before(node):
+                x = node.all_input_nodes[0]
+                gelu = gm.graph.call_function(functional.gelu, (x,))
+            node.replace_all_uses_with(gelu)
+            gm.graph.erase_node(node)
+            count += 1
     gm.graph.lint()
     gm.recompile()
     return count
@@ -36,7 +42,3 @@ def main() -> None:
     print(gm.code.strip())
     expected = functional.gelu(module.linear(x) + x)
     print("as expected:", torch.equal(gm(x), expected))
-
-
-if __name__ == "__main__":
-    main()

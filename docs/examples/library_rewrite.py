@@ -35,7 +35,3 @@ def main() -> None:
     twice = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
     print("rewrites:", rewrite_until_stable(gm, [twice]))
     print(gm.code.strip())
-
-
-if __name__ == "__main__":
-    main()

@@ -48,7 +48,3 @@ def main() -> None:
     for node in gm.graph.nodes:
         found = node.meta["tensor_meta"]
         print(f"  {node.name:7} {tuple(found.shape)} {found.dtype}")
-
-
-if __name__ == "__main__":
-    main()

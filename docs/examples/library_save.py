@@ -21,7 +21,3 @@ def main() -> None:
         gm.to_folder(Path(folder) / "residual", "Residual")
         made = sorted(path.name for path in Path(folder, "residual").iterdir())
         print("folder: ", *made)
-
-
-if __name__ == "__main__":
-    main()

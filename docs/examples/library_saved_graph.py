@@ -78,7 +78,3 @@ def main() -> None:
         fx.save(gm, path, allow=[mine])
         loaded = fx.load(path, root=Net(), allow=[mine])
         print("the same:", torch.equal(loaded(x), gm(x)))
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,3 @@ def main() -> None:
 
     x = torch.ones(2, 4)
     print("\nsame result:", torch.equal(gm(x), module(x)))
-
-
-if __name__ == "__main__":
-    main()

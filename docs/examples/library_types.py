@@ -45,7 +45,3 @@ def main() -> None:
     gm.graph.lint()
     gm.recompile()
     print(gm.code.strip())
-
-
-if __name__ == "__main__":
-    main()

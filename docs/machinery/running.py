@@ -196,37 +196,42 @@ _SHOWN: WeakKeyDictionary[Markdown, set[str]] = WeakKeyDictionary()
 def _folding(page: Markdown, program: list[str]) -> str:
     """A listing, in which what the page has shown before is folded.
 
-    It needs no script: a rule of CSS shows the lines when the box is checked.
+    The example itself and its call, the last two pieces, stay unfolded. It
+    needs no script: a rule of CSS shows the lines when the box is checked.
     The theme's button copies `data-copy`, where there is one.
     """
     shown = _SHOWN.setdefault(page, set())
+    again = shown.intersection(program[:-2])
     text = GAP.join(program)
-    lines = listing(text, "python").split("\n")
+    start, code, rest = listing(text, "python").partition("<code>")
+    lines = rest.split("\n")
     first = 0
-    for seen, group in groupby(program, lambda piece: piece in shown):
+    for seen, group in groupby(program, again.__contains__):
         together = list(group)
         last = first + GAP.join(together).count("\n")
-        names = [name for name in map(_defined, together) if name]
-        names = names or ["imports"]
+        names = [name for name in map(_named, together) if name]
         if seen and last - first > _LONG:
-            box = f'<input type="checkbox"> {" and ".join(names)}, as above'
+            box = f'<input type="checkbox"/> {" and ".join(names)}, as above'
             lines[first] = (
-                f'<label class="fx-again" data-search-exclude>{box}</label>'
-                f"<span>\n{lines[first]}"
+                f'<label class="fx-again" data-search-exclude="">{box}</label>'
+                f'<span class="fx-folded">\n{lines[first]}'
             )
             lines[last] += "</span>"
         first = last + GAP.count("\n")
     shown.update(program)
     copied = html(text).replace("\n", "&#10;")
-    return f'<div data-copy="{copied}">' + "\n".join(lines) + "</div>"
+    drawn = start + code + "\n".join(lines)
+    return f'<div data-copy="{copied}">{drawn}</div>'
 
 
 _LONG = 2
 """Fewer lines than these are not folded."""
 
 
-def _defined(piece: str) -> str:
-    """The name that a piece of a program defines; "" for other pieces."""
+def _named(piece: str) -> str:
+    """What a piece of a program is named by; "" for a lone statement."""
+    if piece.startswith(("import ", "from ")):
+        return "imports"
     found = re.search(
         r"^(?:def|class) (\w+)|^(\w+)\b.* = ", piece, re.MULTILINE
     )

@@ -18,7 +18,7 @@ from .. import operator_schemas
 from ..codegen.codegen import CodeGen
 from ..compat.first_use import Later, load
 from ..graph import Graph
-from ..graph_module import GraphModule
+from ..graph_module import GraphModule, _WrappedCall
 from ..node import Node
 from ..passes.utils.matcher_utils import Search, SubgraphMatcher
 from ..proxy import Proxy, TracerBase
@@ -66,6 +66,8 @@ _STATIC: Final[tuple[tuple[type, str, str], ...]] = (
     (Graph, "_move_notes", "extra.saving.packing.move_metas"),
     # Readable code, and boxes that a call empties.
     (CodeGen, "emitter_of", "extra.printing.choosing.emitter_of"),
+    # An error in a block that a graph has begun ends the block.
+    (_WrappedCall, "explained", "extra.example_trace.guards.explained"),
     # What the options of rewrites need.
     (Rewrite, "respect", "extra.matching.respecting.respect"),
 )

@@ -113,6 +113,7 @@ class NotedGuards(ShapeEnv):
         hints: symbol → what it is in the example.
         late: the symbols that are only known when the graph runs.
         unbacked: those of them that depend on values, and have no example.
+        is_inside: whether torch's rules compute, and not the program.
         deferred: called with each expression of these that torch takes to
             hold from then on.
         undecided: called with the error for a question that they decide.
@@ -124,6 +125,7 @@ class NotedGuards(ShapeEnv):
     hints: dict[AnyValue, AnyValue]
     late: set[AnyValue]
     unbacked: set[AnyValue]
+    is_inside: bool
     deferred: Callable[[AnyValue], None]
     undecided: Callable[[Exception], None]
 
@@ -267,6 +269,8 @@ class NotedGuards(ShapeEnv):
         try:
             value = _function(form)(*[node.hint for node in nodes])
         except Exception:
+            if (unknown := self._unknown(form, text, nodes)) is not None:
+                return unknown
             for node in nodes:
                 node.evaluate()
             raise
@@ -297,6 +301,36 @@ class NotedGuards(ShapeEnv):
             asked = f"isinstance({plain}, {kind.__name__})"
             self.noted(asked, True, symbol in self.late)
         return self.known[text]
+
+    def _unknown(
+        self, form: str, text: str, nodes: tuple[AnyValue, ...]
+    ) -> AnyValue:
+        """A symbol for an operation on what depends on values.
+
+        What torch's rules compute inside of a call, the graph does not, so it
+        may fail there.
+
+        Returns:
+            None if it might fail, or its type is not known.
+        """
+        divisors = [nodes[place] for place in _PARTIAL.get(form, ())]
+        is_sure = self.is_inside or all(map(self._is_positive, divisors))
+        is_known = all(node.has_hint() for node in nodes)
+        if is_known or not is_sure or form not in _PLAIN:
+            return None
+        is_float = any(node.pytype is float for node in nodes)
+        made: AnyValue = (
+            self.create_unbacked_symfloat()
+            if (_PLAIN[form] or (float if is_float else int)) is float
+            else self.create_unbacked_symint()
+        )
+        symbol = made.node.expr
+        self.unbacked.add(symbol)
+        self.texts[symbol] = f"({text})"
+        if all(node.expr.free_symbols <= self.late for node in nodes):
+            self.late.add(symbol)
+        self.known[text] = made.node
+        return made.node
 
     def _side(self, node: AnyValue) -> str:
         """An operand as Python."""
@@ -329,7 +363,7 @@ def new_env(
     )
     env.noted, env.deferred, env.undecided = noted, deferred, undecided
     env.known, env.texts, env.hints = {}, {}, {}
-    env.late, env.unbacked = set(), set()
+    env.late, env.unbacked, env.is_inside = set(), set(), False
     untyped: AnyValue = env
     untyped.guard_or_defer_runtime_assert = env.assume  # which torch caches
     return env
@@ -366,6 +400,20 @@ _EXACT: Final = frozenset(
     "add sub mul neg int_floordiv mod eq ne lt le gt ge sym_max sym_min".split()
 )
 """Methods that compute as Python does on ints, if they divide by > 0."""
+
+_PLAIN: Final[dict[str, type | None]] = {
+    **dict.fromkeys(("float({})", "{} / {}"), float),
+    **dict.fromkeys(
+        [f"math.{n}({{}})" for n in ("ceil", "floor", "trunc")], int
+    ),
+    **dict.fromkeys(
+        [f"{{}} {sign} {{}}" for sign in ("+", "-", "*", "//", "%")]
+    ),
+}
+"""Operations that fail for a divisor of 0 alone → the type of the result.
+
+None if it is a float where an operand is, else an int.
+"""
 
 _PARTIAL: Final[dict[str, tuple[int, ...]]] = {
     "{} ** {}": (0, 1),

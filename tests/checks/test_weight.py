@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_199,
+    "lines of Python in fx": 42_356,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_651,
-    "lines of Python in docs": 15_887,
-    "words of the site": 74_666,
+    "lines of Python in tests": 82_939,
+    "lines of Python in docs": 15_850,
+    "words of the site": 74_657,
     "files in fx": 216,
 }
 

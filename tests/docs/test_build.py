@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import xml.etree.ElementTree as etree
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from docs.machinery.reference import names
 from docs.machinery.reference_pages import GROUPS, REST, examples, group
 from docs.machinery.running import printed
 from docs.machinery.source import ROOT
+from docs.machinery.standalone import GAP
 from tests.checks.claims import LEDGER, load
 from tests.docs.site import (
     Html,
@@ -97,6 +99,26 @@ def test_a_page_has_nothing_to_mend(
         *uneven(page, shown),
     ]
     assert not found, "\n".join(found)
+
+
+def test_of_a_program_only_what_repeats_is_folded(
+    built: dict[str, Html],
+) -> None:
+    """Each is read as XML: a browser hides all that follows a crossed tag."""
+    form = re.compile("<div data-copy=.*?</pre></div>\n?</div>", re.DOTALL)
+    folds = 0
+    for page in built.values():
+        shown: set[str] = set()
+        for text in form.findall(page.text):
+            program = etree.fromstring(text)
+            pieces = program.attrib["data-copy"].split(GAP)
+            for fold in program.iterfind(".//span[@class='fx-folded']"):
+                folds += 1
+                hidden = "".join(fold.itertext()).strip("\n").split(GAP)
+                assert shown.issuperset(hidden)
+                assert pieces[-2] not in hidden
+            shown.update(pieces)
+    assert folds > 20
 
 
 def test_no_block_is_printed_as_text(built: dict[str, Html]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +60,28 @@ def test_each_exercise_is_explained_on_its_stage(stage: str) -> None:
     assert not missing, f"docs/{page} lacks headings for {sorted(missing)}"
 
 
+def test_what_there_is_to_write_is_counted() -> None:
+    row = r"\| \[0(\d) .+?\) \| (\d+) \| (\d+) \| (\d+) \|"
+    told = re.findall(row, text_of("classes.md"))
+    lines = Counter[int]()
+    for one in exercises().values():
+        lines[one.stage] += functions.body_lines(written_for(one))
+    assert [[int(cell) for cell in cells] for cells in told] == [
+        [number, len(stage.pieces), len(stage.exercises), lines[number]]
+        for number, stage in stages().items()
+    ]
+    counts = {len(stage.exercises) for stage in stages().values()}
+    assert (min(counts), max(counts)) == (5, 7)
+    for page in ("docs/course.md", "exercises/README.md", "CONTRIBUTING.md"):
+        assert "five to seven " in (ROOT / page).read_text("utf-8")
+
+
+def written_for(one: Exercise) -> functions.Function:
+    """The reference's function for an exercise."""
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    return functions.function(ast.parse(text), one.qualname)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_stage_shows_its_demo_a_film_and_a_question(stage: str) -> None:
     page = f"stages/{stage}.md"
@@ -77,8 +100,7 @@ def plain(statements: Iterable[ast.stmt]) -> str:
 
 def asked(one: Exercise) -> str:
     """The reference's body of an exercise."""
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    return plain(functions.function(ast.parse(text), one.qualname).body[1:])
+    return plain(written_for(one).body[1:])
 
 
 def shown(block: Directive) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 import sys
-from html import unescape
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
+import fx
+from docs.examples.library_pass import relu_to_gelu
 from docs.machinery import running
 from docs.machinery.standalone import SAVED, standalone
-from tests.docs.test_directives import drawn_with
 from tests.docs.test_pages import PAGES, blocks
 
 
@@ -135,19 +137,7 @@ def test_tiny_fx_is_imported_as_the_file_that_its_reader_saved() -> None:
     assert "class Graph" not in text
 
 
-def test_what_the_page_has_shown_is_folded_and_copied_all_the_same() -> None:
-    one, two = "docs.examples.library_trace", "docs.examples.library_pass"
-    html, errors = drawn_with(
-        f"/// run | {one}\nFirst.\n///\n\n/// run | {two}\nThen.\n///\n"
-    )
-    assert not errors
-    first, second = re.findall(r'<div data-copy="([^"]*)">', html)
-    assert unescape(first) == standalone(one)
-    assert unescape(second) == standalone(two)
-    (folded,) = re.findall(
-        '<label class="fx-again".*?</label><span>(.*?)\n\n\n', html, re.DOTALL
-    )
-    assert folded.endswith("</span>")
-    lines = unescape(re.sub("<[^>]+>", "", folded)).strip("\n")
-    assert lines.startswith("class Residual(torch.nn.Module):")
-    assert f"\n\n\n{lines}\n\n\ndef main" in standalone(two)
+def test_the_first_pass_changes_each_kind_of_relu() -> None:
+    gm = fx.symbolic_trace(lambda x: functional.relu(torch.relu(x).relu()))
+    assert relu_to_gelu(gm) == 3
+    assert relu_to_gelu(fx.symbolic_trace(nn.Sequential(nn.ReLU()))) == 1

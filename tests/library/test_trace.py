@@ -219,6 +219,7 @@ def test_hooks_of_modules_run() -> None:
     [
         (lambda x: sum(x[i] for i in range(len(x))), [(2, 9)], [(3, 3)]),
         (lambda x: [row * 2 for row in x], [(2, 9)], [(3, 3)]),
+        (lambda x: x + len(x) * torch.arange(len(x.T)), [(4, 5)], []),
         (
             lambda x: x.new_zeros(int(math.ceil(x.shape[1] / 2) * 2)) + 1,
             [(5, 4), (5, 3)],
@@ -524,6 +525,18 @@ def test_modules_are_leaves_by_object_and_path() -> None:
 def test_a_number_that_a_leaf_makes_of_values_is_refused() -> None:
     with pytest.raises(fx.TraceError, match="values of a tensor"):
         fx.trace(lambda x: x * counted(x)[1], X, leaves=[counted])
+
+
+def by_count(x: torch.Tensor) -> torch.Tensor:
+    """Decides by what a leaf has made of values."""
+    return x * counted(x)[1]
+
+
+def test_the_leaf_to_pass_is_one_that_can_be_kept_whole() -> None:
+    with pytest.raises(fx.TraceError, match=rf"\['{__name__}.by_count'\]"):
+        fx.trace(lambda x: by_count(x), X, leaves=[counted])
+    with pytest.raises(fx.TraceError, match="move it into a function"):
+        fx.trace(positive, X)
 
 
 def counted(x: torch.Tensor) -> tuple[torch.Tensor, int]:

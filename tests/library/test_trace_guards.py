@@ -207,3 +207,59 @@ def test_compiled_graph_takes_other_sizes_and_refuses_other_constants() -> None:
     assert torch.equal(fast(x, {"y": y}), x * 2)
     with pytest.raises(fx.GuardError, match=r"more\['y'\]|x.size"):
         fast(x, {"y": torch.ones(4, 2)})
+
+
+class InBlocks(nn.Module):
+    """Asks in blocks for a dtype that a parameter decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 3))
+
+    def forward(self, x: torch.Tensor) -> AnyValue:
+        """In four blocks."""
+        autocast = torch.autocast("cpu", dtype=torch.bfloat16)
+        no_grad = torch.no_grad()
+        with torch.inference_mode(), autocast, no_grad, torch.enable_grad():
+            scaled = x * self.weight
+            is_float = scaled.dtype == torch.float32
+            return torch.linalg.cholesky(scaled if is_float else x)
+
+
+class Around(nn.Module):
+    """Calls a traced module in a block of its own."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> AnyValue:
+        """Without gradients."""
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.half):
+            return self.inner(x)
+
+
+def test_an_error_ends_the_blocks_that_it_was_in() -> None:
+    def modes() -> list[object]:
+        nesting = torch.autocast_increment_nesting()
+        torch.autocast_decrement_nesting()
+        asked = torch.is_grad_enabled, torch.is_inference_mode_enabled
+        return [ask() for ask in asked] + [
+            nesting,
+            torch.is_autocast_enabled("cpu"),
+            torch.get_autocast_dtype("cpu"),
+        ]
+
+    inner = fx.trace(InBlocks(), torch.eye(3))
+    outer = fx.trace(Around(inner), torch.eye(3), leaves=["inner"])
+    before = modes()
+    for gm in (inner, outer):
+        for x in (-torch.eye(3), torch.eye(3).double()):
+            with pytest.raises(RuntimeError):
+                gm(x)
+            assert modes() == before
+    inner.double()
+    for gm in (inner, outer):
+        with pytest.raises(fx.GuardError, match="dtype"):
+            gm(torch.eye(3))
+        assert modes() == before

@@ -146,3 +146,15 @@ def test_contiguous_is_the_same_if_that_was_asked() -> None:
     assert torch.equal(gm(X), X * 2)
     with pytest.raises(fx.GuardError, match="is_contiguous"):
         gm(torch.ones(3, 2).t())
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_program_that_freezes_a_leaf(check: bool) -> None:
+    def frozen(net: Net, x: torch.Tensor) -> AnyValue:
+        net.layer.requires_grad_(requires_grad=False)
+        return net.layer(x)
+
+    net = Net(frozen)
+    gm = fx.trace(net, X, check=check)
+    assert net.layer.weight.requires_grad
+    assert not gm(X).requires_grad

@@ -41,6 +41,13 @@ def repeated(x: torch.Tensor) -> torch.Tensor:
     return x.repeat_interleave((x > 0).long() * 2)
 
 
+def filled(x: torch.Tensor) -> torch.Tensor:
+    """Zeros up to some item, and ones in others before that."""
+    x[: x.argmax()] = 0
+    x[x.argmin() :][:2].add_(1)
+    return x
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -54,6 +61,13 @@ def repeated(x: torch.Tensor) -> torch.Tensor:
         lambda x: torch.arange(x[x > 0].shape[0] * 2),
         lambda x: [*x[x > 0].shape, x[x < 0].sum() / x[x < 0].numel()],
         lambda x: torch.bincount((x > 0).long(), minlength=4),
+        lambda x: [x[x > 0].mean(), x * (len(x[x > 0]) / 2)],
+        lambda x: functional.mse_loss(y := x[x > 0], y * 2),
+        lambda x: functional.linear(x.nonzero() * 1.0, torch.ones(2, 1)),
+        lambda x: x.nonzero().double().log_softmax(0),
+        lambda x: [x[: (x > 0).sum()], x[(x > 0).sum() - 2 :] * 2],
+        lambda x: x[: (torch.as_tensor(0.7 * len(x)) + 0.5).ceil().long()],
+        filled,
         repeated,
     ],
 )
@@ -400,6 +414,23 @@ def test_a_value_that_the_program_counts_up_is_refused_later() -> None:
         gm(ROW)
 
 
+def test_a_value_that_is_written_by_way_of_data_is_compared_each_time() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = nn.Buffer(torch.tensor(2.0))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            before = self.count.item()
+            self.count.data.mul_(2)
+            return x * before
+
+    gm = fx.trace(Scaled(), ROW)
+    assert torch.equal(gm(ROW), ROW * 2)
+    with pytest.raises(fx.GuardError, match="other values"):
+        gm(ROW)
+
+
 def test_what_else_decides_a_constant_is_a_guard() -> None:
     gm = fx.trace(lambda x: x * torch.linspace(0, 1, 4)[1].item(), ROW)
     refused = pytest.raises(fx.GuardError, match="autocast")
@@ -478,7 +509,7 @@ def test_the_value_of_a_tensor_made_of_a_size_is_not_known() -> None:
         few = x[: torch.as_tensor(0.75 * x.shape[0]).long()]
         return x * 2 if few.shape[0] > 3 else x * 3
 
-    with pytest.raises(fx.TraceError, match="values of a tensor"):
+    with pytest.raises(fx.TraceError, match="depends on the values of"):
         fx.trace(program, ROW, check=False)
 
 

@@ -6,6 +6,10 @@ be 0, functions of `math`, comparisons.  It is used as a size, a factor, a fill
 value, a place, a scale, or to choose a branch.  `fx.trace` records the program
 on an example; then both are called with ten other shapes: ones, odd and large
 ones.  The graph must give what the program gives, exactly, or refuse the call.
+
+Some programs are traced again with one size, or number, that must stay free:
+the trace is an error if, and only if, every other value is refused.  Recurrent
+modules and random tensors must not fix any size.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch import nn
 from torch.nn import functional
+from torch.nn.utils import rnn
 
 import fx
 from tests.reliability.part import Outcome, Part, Plant
@@ -27,10 +33,12 @@ AnyValue: TypeAlias = Any
 
 NAMES: Final[dict[str, AnyValue]] = {
     "pow": lambda *args: pow(*args),  # only modules' globals are replaced
+    "len": lambda value: len(value),
     "isinstance": lambda value, kind: isinstance(value, kind),
     "torch": torch,
     "math": math,
     "F": functional,
+    "pack": rnn.pack_padded_sequence,
 }
 
 SIZES: Final = (
@@ -85,6 +93,37 @@ USES: Final = (
     *("torch.linspace(0, {a}, 4)", "F.dropout(x, 0.0) * {a}", "x.sum() > {a}"),
     *("F.adaptive_avg_pool1d(x, {i})", "x.expand({i}, *x.shape)"),
 )
+
+FREE_USES: Final = (
+    *("self.gru(x)[0]", "self.lstm(x)[0][..., 1:3]", "self.rnn(x)[0]"),
+    *(
+        "self.proj(x)[0]",
+        "x + self.gru_cell(x[0], x[-1])",
+        "x + self.gru(x)[1]",
+    ),
+    "sum(self.lstm_cell(x.flatten(0, 1))).reshape(x.shape)",
+    "self.rnn(x, torch.randn(1, x.shape[1], 2))[0]",
+    "x + pack(x, torch.full(x[0, :, 0].shape, len(x))).data.mean(0)",
+    *("x + torch.randn(x.shape)", "x * torch.rand(*x.shape)", "F.dropout(x)"),
+    *("x + torch.randn_like(x)", "x + torch.empty(x.shape).normal_()"),
+    *("torch.normal(0.0, 1.0, x.shape) * x", "x[torch.randperm(len(x))]"),
+    *("x + torch.randint(9, x.shape)", "torch.bernoulli(x.sigmoid()) - x"),
+    *("x.transpose(0, 1)", "x.transpose(0, 1).contiguous()", "x * x.shape[0]"),
+)
+"""What may be computed of a batch of rows without fixing a size of it."""
+
+
+class Cells(nn.Module):
+    """Recurrent modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(2, 2)
+        self.lstm = nn.LSTM(2, 2, 2, batch_first=True, bidirectional=True)
+        self.proj = nn.LSTM(2, 3, proj_size=2)
+        self.rnn = nn.RNN(2, 2, nonlinearity="relu", bias=False)
+        self.gru_cell, self.lstm_cell = nn.GRUCell(2, 2), nn.LSTMCell(2, 2)
+
 
 SHAPES: Final = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 30, 64, 101)
 """Sizes that inputs have."""
@@ -159,6 +198,9 @@ def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     program, example = names["program"], given(rng)
     if isinstance(called(program, example, {}), Exception):
         return  # not on this example
+    if rng.random() < 0.2:
+        yield of_cells(rng)
+        yield Outcome(text, marked(program, example, rng.choice([*MARKS])))
     gm = graph_of(
         text,
         refused,
@@ -178,6 +220,60 @@ def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
         if fault := wrong(gm, program, *inputs):
             found = f"{fault}\n# traced and called with {shapes}"
     yield Outcome(text, found)
+
+
+MARKS: Final = {"x": {0: True}, "y": {0: True}, "k": True, "r": True}
+"""What may have to stay free, and how that is said."""
+
+
+def others(value: AnyValue) -> Iterator[AnyValue]:
+    """Other values of a number, or tensors with other first sizes."""
+    is_tensor = isinstance(value, torch.Tensor)
+    number = len(value) if is_tensor else value
+    near = {number + step for step in range(-64, 65)}
+    near |= {number * factor for factor in range(-1, 9)}
+    if isinstance(value, float):
+        near |= {value - 0.3, value + 0.3}
+    for other in near - {number}:
+        if not is_tensor:
+            yield other
+        elif other > 0:
+            yield torch.ones(other, *value.shape[1:])
+
+
+def marked(program: AnyValue, example: tuple[AnyValue, ...], name: str) -> str:
+    """What is wrong about a size or number that must stay free, if anything."""
+    place, spec = [*MARKS].index(name), MARKS[name]
+    try:
+        gm, error = fx.trace(program, *example, dynamic={name: spec}), ""
+    except fx.TraceError as refusal:
+        if "may vary, and the program fixes it" not in f"{refusal}":
+            return ""
+        auto, error = torch.export.Dim.AUTO, f"{refusal}"
+        spec = auto if spec is True else {0: auto}
+        gm = fx.trace(program, *example, dynamic={name: spec})
+    for other in others(example[place]):
+        inputs = *example[:place], other, *example[place + 1 :]
+        if not isinstance(called(gm, inputs, {}), fx.GuardError):
+            return error and f"{name} may be {other}, and {error}"
+    return "" if error else f"{name} must stay free, and is fixed:\n{gm.guards}"
+
+
+def of_cells(rng: random.Random) -> Outcome:
+    """A program that must leave all sizes free, if the example has no 1."""
+    lines = [f"x = {rng.choice(FREE_USES)}" for _ in range(rng.randint(1, 4))]
+    text = "\n    ".join(["def forward(self, x):", *lines, "return x"])
+    names = dict(NAMES)
+    exec(text, names)
+    net = type("Net", (Cells,), {"forward": names["forward"]})()
+    drawn = SHAPES[2:], *[SHAPES] * 4
+    inputs = [torch.randn(*rng.sample(each, 2), 2) for each in drawn]
+    try:
+        gm = fx.trace(net, inputs[0], dynamic={"x": {0: True, 1: True}})
+    except fx.TraceError as error:
+        return Outcome(text, f"is refused: {error}")
+    found = [text for x in inputs if (text := wrong(gm, net, x))]
+    return Outcome(text, "\n".join(found))
 
 
 PART = Part(
@@ -205,6 +301,24 @@ PART = Part(
             "        self._nodes[text], number = node, ",
             "        self._nodes[text], number = value, ",
             "a number that may vary is that of the example",
+        ),
+        Plant(
+            "fx/extra/example_trace/dynamic.py",
+            "        if guard is not None:",
+            "        if guard is Ellipsis:",
+            "what must stay free may be fixed",
+        ),
+        Plant(
+            "fx/extra/example_trace/dynamic.py",
+            "        left |= {value + sign * 0.3 for sign in (1, -1)}",
+            "        left = set()",
+            "a number that may vary is taken to be fixed",
+        ),
+        Plant(
+            "fx/torch_private/recurrent.py",
+            "    for rule in filter(None, _LAYERS):",
+            "    for rule in ():",
+            "a recurrent module fixes the length",
         ),
     ),
 )

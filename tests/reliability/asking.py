@@ -333,5 +333,11 @@ PART = Part(
             "            if swallowed is Ellipsis:",
             "a refusal that a program catches is forgotten",
         ),
+        Plant(
+            "fx/extra/example_trace/guards.py",
+            "            if not any(id(each) in ended for each in opened):",
+            "            if id(error) in ended:",
+            "an error in a block leaves torch in its mode",
+        ),
     ),
 )

@@ -28,6 +28,7 @@ from torch.fx.passes.split_module import split_module as torch_split
 from torch.utils import _pytree as pytree
 
 import fx
+from fx.codegen.codegen import CodeGen
 from fx.passes.split_module import split_module
 from tests.reliability.part import Outcome, Part, Plant
 from tests.reliability.traced import same
@@ -279,7 +280,8 @@ def swapped(s: Subject) -> Done:
     places = s.gm.graph.find_nodes(op="placeholder")
     places[0].prepend(places[-1])
     if s.rng.random() < 0.5:
-        return interpreted(s) if s.gm.graph._codegen.__dict__ else by_name(s)
+        plain = type(s.gm.graph._codegen) is CodeGen
+        return by_name(s) if plain else interpreted(s)
     return moved(checked)(s)
 
 

@@ -12,6 +12,7 @@ the program gives, or refuse.
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -34,6 +35,7 @@ TABLE: Final = torch.tensor([2.0, 0.5, 1.0])
 NAMES: Final[dict[str, AnyValue]] = {
     "torch": torch,
     "F": functional,
+    "math": math,
     "TABLE": TABLE,
 }
 
@@ -61,6 +63,10 @@ TENSORS: Final = (
     *("torch.stack([{a}, {b}])", "{a} @ {b}.t()", "{a}.amax(0)", "{a} + {k}"),
     *("F.normalize({a}, dim=0)", "{a}.clone().index_fill_(0, {k}.long(), 7.0)"),
     "{a}[: torch.as_tensor({n} * 0.7).long()]",
+    *("{a}.mean()", "{a}.mean(0)", "F.mse_loss({a}, {b})", "{a} / {n}"),
+    *("{a} * ({n} / 3)", "{a}.t().softmax(0)", "torch.full((2,), {n} * 0.3)"),
+    *("F.linear({a}, torch.ones(2, {a}.shape[-1]))", "{a}[: ({b} > 0).sum()]"),
+    *("{a}[({b} > 1).sum() :]", "{a}[..., {b}.argmax() : {a}.argmax() + 1]"),
 )
 """What it may compute of tensors a and b, and a known one, k."""
 
@@ -81,6 +87,7 @@ KNOWN: Final = (
 WRITES: Final = (
     *("{k} += 1", "{k}[0] = 3", "{k}.mul_({a}.sum())", "{k}.data.add_(1)"),
     *("{k}.view(-1)[0] = {a}.sum()", "{k}.data.mul_({a}.sum())", "self.b += 1"),
+    *("{a}[: ({b} > 0).sum()] = {n}", "{a}[{b}.argmin() :].add_(1)"),
     *("{a}[{a} > 0] = 1", "{k}.data = {k} * 2", "self.b[0] = {k}[0]"),
     *(
         "{a}.masked_fill_({a} > 0, 2)",
@@ -94,6 +101,7 @@ NUMBERS: Final = (
     *("{a}.shape[0]", "{a}.numel()", "{a}.size(-1)", "({n} + 1)", "({n} * 2)"),
     *("max({n}, {m})", "int({k}.tolist()[0])", "int({k}.sum())", "len({k})"),
     *("{k}[0].item()", "round(self.b[1].item())", "float({k}.max())", "{i}"),
+    *("math.ceil({n} / 2)", "int({n} * 0.7)", "(7 // {n})", "({n} % {m})"),
     *("int(TABLE[0])", "({n} // 2)", "int(({k} > 1).sum())"),
 )
 """What it may compute as a number."""

@@ -42,6 +42,16 @@ def same(one: AnyValue, two: AnyValue) -> bool:
     return type(one) is type(two) and bool(one == two)
 
 
+def modes() -> list[object]:
+    """In which modes torch is."""
+    return [
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+    ]
+
+
 def called(
     program: AnyValue, args: Sequence[AnyValue], given: AnyValue
 ) -> AnyValue:
@@ -73,8 +83,10 @@ def wrong(
         is_lax: whether it may do anything where the program raises.
         **given: others, by name.
     """
-    # The program first: a graph that fails in autocast may leave that on.
+    before = modes()
     want, got = (called(each, args, given) for each in (program, graph))
+    if modes() != before:
+        return f"leaves torch in {modes()}, which was in {before}"
     if isinstance(got, Exception):
         refused = isinstance(got, fx.GuardError) or "trace relied" in f"{got}"
         if refused or may_raise or isinstance(want, Exception):

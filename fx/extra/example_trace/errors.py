@@ -210,7 +210,12 @@ def leaf_name(frame: FrameType, paths: Paths) -> str:
     owner = frame.f_locals.get(first)
     if isinstance(owner, nn.Module) and code.co_name == "forward":
         return paths.get(owner, "")
-    if "<" in code.co_qualname:
+    callers = takewhile(
+        lambda entry: entry[0].f_code is not frames.run_traced.__code__,
+        traceback.walk_stack(frame.f_back),
+    )
+    is_root = not any(frames.is_user(caller) for caller, _ in callers)
+    if is_root or "<" in code.co_qualname:
         return ""
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
 
@@ -228,9 +233,9 @@ def fixed(size: str, value: float, asked: str, line: str) -> str:
     why = "" if asked in plain else f", because of {asked}"
     return (
         f"dynamic= says that {size} may vary, and the program fixes it to "
-        f"{value}{why}\n  in\n  {line}\n  Let the line ask something else, or "
-        "keep its function whole, fx.trace(…, leaves=[…]). What dynamic= does "
-        "not name is fixed; with torch.export.Dim.AUTO a size varies if it can"
+        f"{value}{why}\n  in\n  {line}\n  Let the line ask something else. "
+        "What dynamic= does not name is fixed; with torch.export.Dim.AUTO a "
+        "size varies if it can"
     )
 
 

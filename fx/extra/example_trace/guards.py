@@ -27,25 +27,38 @@ from __future__ import annotations
 import ast
 import math
 import re
+import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
+from types import FunctionType
 from typing import Final, NamedTuple, NoReturn, overload
 
 import torch
 from torch import nn
 
+from ...codegen.source import where_it_failed
+from ...node import Node
 from ...proxy import TraceError
 from ...torch_private.modules import (
     INFERENCE_MODE,
+    enter_autocast,
     exit_autocast,
     switch_gradients,
 )
+from ...tracing.wrapping import original_of
+from ...use_def.protocols import PythonCode
 from ...use_def.values import PROXY_TYPES, AnyValue
 
 
 class GuardError(RuntimeError):
-    """A graph was called with what its trace does not hold for."""
+    """A graph was called with what its trace does not hold for.
+
+    Attributes:
+        ended: the ids of blocks that were open, and have been ended.
+    """
+
+    ended: Sequence[int] = ()
 
 
 class Guard(NamedTuple):
@@ -92,6 +105,14 @@ def refuse(message: str, opened: Sequence[AnyValue]) -> NoReturn:
     Raises:
         GuardError: always.
     """
+    end_blocks(opened)
+    error = GuardError(message)
+    error.ended = [id(x) for x in opened if not isinstance(x, bool)]
+    raise error
+
+
+def end_blocks(opened: Sequence[AnyValue]) -> None:
+    """End blocks, given what the calls that began them have given."""
     for before in reversed(opened):
         if isinstance(before, bool):
             switch_gradients(before)
@@ -99,7 +120,35 @@ def refuse(message: str, opened: Sequence[AnyValue]) -> NoReturn:
             exit_autocast(before)
         else:
             INFERENCE_MODE[1](before)
-    raise GuardError(message)
+
+
+def explained(
+    error: Exception,
+    forward: FunctionType,
+    code: PythonCode,
+    nodes: Sequence[Node],
+) -> str:
+    """What to print of an error in a graph; ends the blocks that it was in.
+
+    Their variables are those that the function has not let go.
+    """
+    ended = getattr(error, "ended", ())
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is forward.__code__:
+            held = frame.f_locals
+            here = [node for node in nodes if held.get(node.name) is not None]
+            opened = [held[node.name] for node in filter(_begins, here)]
+            if not any(id(each) in ended for each in opened):
+                end_blocks(opened)
+    return where_it_failed(error, forward, code, nodes)
+
+
+def _begins(node: Node) -> bool:
+    """Whether it begins a block, or says what gradients were before one."""
+    users = (user.target for user in node.users)
+    is_asked = node.target is original_of(torch.is_grad_enabled)
+    begins = node.target in (enter_autocast, INFERENCE_MODE[0])
+    return begins or (is_asked and switch_gradients in users)
 
 
 def of_kind(
@@ -379,13 +428,16 @@ class Guards(nn.Module, Sequence[Guard]):
         )
         return function
 
-    def _unchanged(self, tensor: torch.Tensor, index: int) -> bool:
+    def _unchanged(
+        self, tensor: torch.Tensor, index: int, is_lost: bool = False
+    ) -> bool:
         """Whether a tensor has the values that the trace has read.
 
         They are compared if it is another tensor than last time, or if a write
-        was counted, which one by way of `tensor.data` is not.
+        was counted. One by way of `tensor.data` is not: if the program does
+        that (`is_lost`), they are compared each time.
         """
-        if not torch.is_inference(tensor):
+        if not (is_lost or torch.is_inference(tensor)):
             held, *counted = self._seen.get(index, (lambda: None,))
             now = [tensor._version, tensor.data_ptr()]  # noqa: SLF001
             if held() is tensor and counted == now:
@@ -413,7 +465,7 @@ class Guards(nn.Module, Sequence[Guard]):
             f"on, {guard}, but {problem}"
             + "".join(f"\n  {shape}" for shape in shapes)
             + (f"\n  asked at {guard.line}" if guard.line else "")
-            + f"\n  {_advice(guard)}"
+            + f"\n  {_advice(guard, problem)}"
         )
 
     def _inputs_of(self, guard: Guard) -> Iterator[str]:
@@ -423,12 +475,15 @@ class Guards(nn.Module, Sequence[Guard]):
                 yield name
 
 
-def _advice(guard: Guard) -> str:
+def _advice(guard: Guard, problem: str) -> str:
     """What to do about a guard that does not hold."""
     if ".size(" in guard.expression and guard.line:
+        of_one = "With a size of 1, torch computes otherwise there. "
         return (
-            "Trace again with an example of this size, or let the line ask "
-            "something else; fx.trace(…, leaves=[…]) keeps a function whole"
+            of_one
+            * problem.endswith(" is 1")
+            + "Trace a second graph with an example of this size, or let the "
+            "line ask something else"
         )
     if ".size(" in guard.expression:
         return "The size was fixed by fx.trace(…, dynamic=…): let it vary there"

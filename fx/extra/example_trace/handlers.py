@@ -239,6 +239,15 @@ def _power(recorder: Recorder, call: Call) -> AnyValue:
     return symbols[0].node.shape_env.operate("{} ** {}", *call.args)
 
 
+def _length(recorder: Recorder, call: Call) -> AnyValue:
+    """Answer len(x), of which Python would make an int, and fix the size."""
+    if not call.args or not is_tensor(call.args[0]):
+        return call.run()
+    with recorder.pause():
+        has_rows = call.args[0].dim() > 0
+    return call.args[0].size(0) if has_rows else call.run()
+
+
 def _copy(recorder: Recorder, call: Call) -> AnyValue:
     """Record copy.copy of a tensor, which gives an alias that is detached."""
     if not is_tensor(call.args[0]):
@@ -455,5 +464,8 @@ FUNCTIONS: Final[list[tuple[AnyValue, AnyValue]]] = [
 """Functions, by whatever name they are called, and makers of replacements."""
 
 
-POWER: Final[AnyValue] = functools.cache(handing_to(_power))
-"""Makes a replacement of `pow`, the same for all modules."""
+BUILTINS: Final[dict[str, AnyValue]] = {
+    "pow": functools.cache(handing_to(_power)),
+    "len": functools.cache(handing_to(_length)),
+}
+"""Names, and makers of replacements, the same for all modules."""

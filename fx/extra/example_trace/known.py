@@ -34,6 +34,7 @@ from ...torch_private.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...tracing.wrapping import original_of
 from ...use_def.values import AnyValue
 from .calls import Call
+from .guards import Guard
 from .structures import is_tensor
 from .trial import DATA, version_of
 
@@ -138,7 +139,7 @@ class Known:
             self._values[id(fake)] = Value(real, ahead, sources, is_rounded)
         if before != [version_of(value.real) for value in values]:
             self._spread(values, sources, is_rounded)
-        elif results:
+        elif results and (call.name[-1:] != "_" or call.name[-2:] == "__"):
             self._recorder.erasable.add(node)
 
     def _spread(
@@ -236,6 +237,8 @@ class Known:
             return result, bind
         except DATA_DEPENDENT:
             told = [tensor for tensor in _tensors(call) if self.has(tensor)]
+            if not told and call.name in ("__getitem__", "__setitem__"):
+                return self._sliced(call), recorder.bind
             if not told:
                 raise
         before = [tensor.constant for tensor in told]
@@ -249,6 +252,24 @@ class Known:
                 tensor.constant = constant
         self._note(told)
         return result, recorder.bind
+
+    def _sliced(self, call: Call) -> AnyValue:
+        """The result of a call that slices by tensors, and so is of any size.
+
+        Raises:
+            Exception: it asks for values otherwise.
+        """
+        sizes = self._recorder.sizes
+        new: AnyValue = sizes.mode.shape_env
+
+        def bound(value: AnyValue) -> AnyValue:
+            return new.create_unbacked_symint() if is_tensor(value) else value
+
+        def sliced(leaf: AnyValue) -> AnyValue:
+            return _in_slice(leaf, bound) if isinstance(leaf, slice) else leaf
+
+        with self._recorder.pause(), sizes.inside(whole=True):
+            return call.mapped(sliced).run()
 
     def _sized(self, call: Call, result: AnyValue) -> AnyValue:
         """The result of a call that selects by known values: of known sizes."""
@@ -302,18 +323,20 @@ class Known:
             places[-1].append(node)
         self._first = node
 
-    def checked(self) -> Iterator[tuple[str, torch.Tensor, str]]:
+    def checked(self) -> Iterator[tuple[str, torch.Tensor, Guard]]:
         """Let the guards be given the tensors of which values were read.
 
         Yields:
-            The node of each, the tensor, and the line that read it.
+            The node of each, the tensor, and its guard.
         """
         recorder = self._recorder
-        for tensor, line in self.read.values():
+        for index, (tensor, line) in enumerate(self.read.values()):
             with recorder.graph.inserting_before(self._first):
                 node = recorder.fetch(tensor)
             self._first.args += (node,)
-            yield node.name, tensor, line
+            is_lost = _memory(recorder.fake(tensor)) in self._lost
+            told = f"{node}, {index}, True" if is_lost else f"{node}, {index}"
+            yield node.name, tensor, Guard(f"unchanged({told})", True, line)
 
 
 class _Repeatable(DispatchMode):
@@ -359,15 +382,18 @@ def _tensors(call: Call) -> list[AnyValue]:
     return [*filter(is_tensor, _leaves((call.args, call.kwargs)))]
 
 
+def _in_slice(leaf: slice, change: Callable[[AnyValue], AnyValue]) -> slice:
+    """The same slice with other bounds."""
+    return slice(*map(change, (leaf.start, leaf.stop, leaf.step)))
+
+
 def _mapped(call: Call, change: Callable[[AnyValue], AnyValue]) -> Call:
     """The same call with other values in its arguments, in slices too."""
-
-    def changed(leaf: AnyValue) -> AnyValue:
-        if not isinstance(leaf, slice):
-            return change(leaf)
-        return slice(*map(change, (leaf.start, leaf.stop, leaf.step)))
-
-    return call.mapped(changed)
+    return call.mapped(
+        lambda leaf: (
+            _in_slice(leaf, change) if isinstance(leaf, slice) else change(leaf)
+        )
+    )
 
 
 def made_up(fake: AnyValue) -> torch.Tensor:

@@ -245,10 +245,12 @@ class Sizes:
         Yields:
             Tells of a value whether its size depends on values inside.
         """
-        known = {*self._env.unbacked}
+        known, before = {*self._env.unbacked}, self._env.is_inside
+        self._env.is_inside = True
         try:
             yield lambda value: _has_symbols(value, self._env.unbacked - known)
         finally:
+            self._env.is_inside = before
             new = self._env.unbacked - known if whole else set()
             self._deferred = [
                 (expression, line)

@@ -517,7 +517,8 @@ class Recorder(Tracer):
             kinds = torch.Tensor, NoneType
             if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
                 return result, self._bind_real
-            message = errors.data_dependent(error, self.paths)
+            # Whole already: who calls it, and decides by it, can be the leaf.
+            message = errors.data_dependent(None, self.paths)
             raise TraceError(message) from error
 
     def _may_vary(self, call: Call) -> bool:

@@ -53,7 +53,7 @@ from .calls import CallMode, Leaf, Leaves, handing_to, places_of
 from .dynamic import check_free
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
-from .guards import Guard, Guards
+from .guards import Guards
 from .recorder import Recorder
 from .structures import (
     Apart,
@@ -177,7 +177,7 @@ class ExampleRun:
             TRACES.patch(holder, [name], leaf)
         chosen = [(each, leaf) for each in self._leaves_of_user.functions]
         makers = [*handlers.FUNCTIONS, *chosen]
-        builtins = {"isinstance": QUESTION, "pow": handlers.POWER}
+        builtins = {"isinstance": QUESTION, **handlers.BUILTINS}
         for holder, name, make in places_of(makers, builtins):
             TRACES.patch(holder, [name], make)
         for holder, name, make in (*arithmetic(), *recurrent()):
@@ -313,14 +313,13 @@ class ExampleRun:
         output = recorder.create_node("output", "output", (value,), {})
         recorder.erase_unused()
         recorder.entered.note_mode(output, recorder.root.training)
+        read = [*recorder.known.checked()]
         noted = [
             *example.guards(),
             *recorder.questions.modes,
             *recorder.sizes.guards,
+            *(guard for *_, guard in read),
         ]
-        read = [*recorder.known.checked()]
-        for index, (node, _, line) in enumerate(read):
-            noted.append(Guard(f"unchanged({node}, {index})", True, line))
         guards.read = [tensor.detach().cpu().clone() for _, tensor, _ in read]
         guards.note([*example.names, *(node for node, *_ in read)], noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]

@@ -385,7 +385,7 @@ class Trial(NamedTuple):
         """Run a function; everything is as it was before afterwards."""
         ids = {id(tensor) for tensor in self.written}
         owned = {id(tensor) for tensor in self.owned.values()}
-        with _put_back(self.written, self.held):
+        with _put_back(self.written, self.held, [*self.owned.values()]):
             copies = {
                 id(t): _copy(t) if id(t) in ids - owned else t
                 for t in self.tensors
@@ -445,9 +445,12 @@ def _gradients(
 
 @contextmanager
 def _put_back(
-    written: list[torch.Tensor], held: list[Snapshotted]
+    written: list[torch.Tensor],
+    held: list[Snapshotted],
+    owned: list[torch.Tensor],
 ) -> Iterator[None]:
     """A block after which tensors, attributes and generators are as before."""
+    flags = [tensor.requires_grad for tensor in owned]
     saved = [(tensor, tensor.detach().clone()) for tensor in written]
     counted = tuple(t for t in written if not t.is_inference())
     states = _states()
@@ -457,6 +460,9 @@ def _put_back(
         finally:
             for change in changes(held):
                 change.undo()
+            for tensor, flag in zip(owned, flags, strict=True):
+                if tensor.requires_grad != flag:
+                    tensor.requires_grad_(flag)
             for tensor, before in saved:
                 tensor.detach().copy_(before)
             for restore, state in states:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -35,7 +37,8 @@ def listed() -> str:
     `functions` has for each path, such as "torch.nn.functional.relu", its
     module and name and, if known, the parameters as [name, default] or [name],
     of which the first `handed` are handed on by position.  `modules` has the
-    module of each class of torch.nn.
+    module of each class of torch.nn, `methods` those of tensors, and `names`
+    what else there is, so that an error can tell it from a typing error.
     """
     found = {
         f"{space}.{name}": described(function)
@@ -47,7 +50,21 @@ def listed() -> str:
         for name, kind in sorted(vars(nn).items())
         if isinstance(kind, type) and issubclass(kind, nn.Module)
     }
-    return json.dumps({"functions": found, "modules": kinds})
+    owners: dict[str, object] = {
+        one: sys.modules[one] for one in (*SPACES, "torch.nn")
+    }
+    owners |= {"Tensor": torch.Tensor, "Module": nn.Module}
+    names = {
+        owner: [name for name in dir(value) if not name.startswith("_")]
+        for owner, value in owners.items()
+    }
+    methods = [
+        one for one in names["Tensor"] if callable(getattr(torch.Tensor, one))
+    ]
+    return json.dumps(
+        {"functions": found, "modules": kinds, "methods": methods}
+        | {"names": names}
+    )
 
 
 def functions(space: str) -> dict[str, Callable[..., AnyValue]]:
@@ -59,9 +76,17 @@ def functions(space: str) -> dict[str, Callable[..., AnyValue]]:
         place = getattr(place, part)
     return {
         name: one
-        for name, one in vars(place).items()
-        if id(one) in known and not name.startswith("_")
+        for name, one in [*vars(place).items()]
+        if not name.startswith("_") and (id(one) in known or _forgotten(one))
     }
+
+
+def _forgotten(value: AnyValue) -> bool:
+    """Whether it is a factory, or asks though torch does not list it."""
+    if isinstance(value, types.BuiltinFunctionType):
+        return value is getattr(torch, value.__name__, None)
+    own = getattr(value, "__module__", "") == nn.functional.__name__
+    return own and "handed" in described(value)
 
 
 class _Probe:
@@ -84,7 +109,8 @@ class _Probe:
 
 def described(function: Callable[..., AnyValue]) -> dict[str, AnyValue]:
     """What a page needs of a function."""
-    entry = {"module": function.__module__, "name": function.__name__}
+    module = function.__module__ or "torch"
+    entry = {"module": module, "name": function.__name__}
     if not isinstance(function, types.FunctionType):
         return entry
     for inner in (function, getattr(nn.functional, f"_{function.__name__}", 0)):
@@ -94,7 +120,8 @@ def described(function: Callable[..., AnyValue]) -> dict[str, AnyValue]:
             if any(one.kind is one.VAR_POSITIONAL for one in parameters):
                 continue  # it hands all of them on as they are
             _Probe.asked.clear()
-            function(*given)
+            with warnings.catch_warnings(action="ignore"):
+                function(*given)
             target, args, kwargs = _Probe.asked[0]
         except Exception:
             continue  # it looks at its arguments first

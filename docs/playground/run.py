@@ -24,6 +24,17 @@ PLACE: Final = "your program"
 """The name of the reader's file, which errors show."""
 
 
+HINTS: Final = {
+    "No module named": "; this page has Python's own modules, fx and a small "
+    "torch",
+    "'Proxy' object cannot be interpreted as an integer": "; its value is not "
+    "known while tracing: use a number, or fx.trace of the installed fx",
+    "'Proxy' object does not support item assignment": "; make a new value, "
+    "as with torch.where or torch.cat",
+}
+"""What is said after an error with one of these texts."""
+
+
 def play(source: str) -> str:
     """Run a program.
 
@@ -64,7 +75,8 @@ def _told(raised: Exception) -> str:
     where = f"line {own[-1].lineno}: " if own else ""
     if isinstance(raised, SyntaxError):
         where = f"line {raised.lineno}: "
-    return f"{where}{type(raised).__name__}: {raised}"
+    more = "".join(hint for part, hint in HINTS.items() if part in str(raised))
+    return f"{where}{type(raised).__name__}: {raised}{more}"
 
 
 def _graph(

@@ -98,23 +98,49 @@ def traced(module: AnyValue) -> GraphModule:
 def measured(gm: GraphModule, inputs: tuple[AnyValue, ...]) -> Facts:
     """What is known of the values, after a run on the inputs if any."""
     run = _Recorded(gm)
-    problem = ""
     if inputs:
         try:
             run.run(*inputs)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-    return Facts(run.values, {}, problem)
+            run.refused = run.refused or f"{type(error).__name__}: {error}"
+    return Facts(run.values, {}, "; ".join(filter(None, run.problems())))
 
 
 class _Recorded(Interpreter):
-    """Notes the value of each node."""
+    """Notes the value of each node, and goes on past what is not known."""
 
     def __init__(self, gm: GraphModule) -> None:
         super().__init__(gm)
         self.values: dict[Node, AnyValue] = {}
+        self.unknown: dict[Node, str] = {}
+        self.refused = ""
 
     def run_node(self, n: Node) -> AnyValue:
-        """Run a node, and note its value."""
-        self.values[n] = super().run_node(n)
+        """Run a node, and note its value, or why there is none."""
+        if any(node in self.unknown for node in n.all_input_nodes):
+            self.unknown[n] = ""
+            return None
+        try:
+            self.values[n] = super().run_node(n)
+        except NotImplementedError as error:
+            self.unknown[n] = str(error)
+            return None
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            self.refused = f"{n.name} gives {type(error).__name__}: {reason}"
+            raise
         return self.values[n]
+
+    def problems(self) -> list[str]:
+        """Why values are not known, and which parameters are not counted."""
+        named = {
+            type(module).__name__
+            for module in self.submodules.values()
+            if vars(module).get("is_unknown")
+        }
+        uncounted = ", ".join(f"nn.{name}" for name in sorted(named))
+        return [
+            self.refused,
+            *dict.fromkeys(self.unknown.values()),
+            uncounted and f"the parameters of {uncounted} are not counted",
+        ]

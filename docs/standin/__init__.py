@@ -6,8 +6,9 @@ calls of these functions in the same way as those of torch.
 
 from __future__ import annotations
 
+import math
 import sys
-from contextlib import nullcontext
+from contextlib import ContextDecorator, nullcontext
 from types import ModuleType
 from typing import Final
 
@@ -17,16 +18,15 @@ from . import nn as nn
 from . import overrides as overrides
 from . import return_types as return_types
 from . import utils as utils
-from ._functions import FUNCTIONS, MADE, of_torch
-from ._functions import arange as arange
-from ._functions import tensor as tensor
+from ._functions import _TYPES, FUNCTIONS, MADE, of_torch
 from ._ops import HigherOrderOperator
-from ._tensor import DTYPES
+from ._rules import length
 from ._tensor import AnyValue as AnyValue
 from ._tensor import Size as Size
 from ._tensor import Tensor as Tensor
 from ._tensor import device as device
 from ._tensor import dtype as dtype
+from ._tensor import float32 as float32
 from .torch_version import TorchVersion
 
 __version__: Final = TorchVersion("2.15.0")
@@ -73,9 +73,45 @@ for _name in (
     globals()[_name] = type(_name, (_Never,), {"__module__": "torch"})
 for _name in ("sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"):
     globals()[_name] = _Names()
-for _kind in DTYPES:
-    globals()[_kind.name] = _kind
-globals().update(FUNCTIONS)
+for _name in ("strided", "contiguous_format", "channels_last"):
+    globals()[_name] = _Names()
+globals().update(_TYPES, **FUNCTIONS)
+inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
+
+
+class no_grad(ContextDecorator, nullcontext[None]):
+    """Nothing is trained here."""
+
+
+class set_grad_enabled(no_grad):
+    """As `no_grad`."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+
+
+enable_grad = inference_mode = no_grad
+cuda: Final = _Names(is_available=lambda: False, device_count=lambda: 0)
+backends: Final = _Names()
+
+
+def manual_seed(seed: int) -> None:
+    """Of no use here: nothing is drawn."""
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(value, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """How many numbers a tensor has."""
+    return input.numel()
+
+
+def get_default_dtype() -> dtype:
+    """The type of new tensors of fractions."""
+    return float32
 
 
 def typename(value: object) -> str:
@@ -105,6 +141,7 @@ special, linalg, fft, functional = (
 for _name in ("_special", "_linalg", "_fft"):
     setattr(_C, _name, _space(f"torch._C.{_name}"))
 functional.einsum = FUNCTIONS["einsum"]
+linalg.norm = of_torch("torch.linalg", "norm", length)
 
 
 def __getattr__(name: str) -> AnyValue:

@@ -1,4 +1,4 @@
-"""A stand-in for torch: its functions, by how they change a shape.
+"""A stand-in for torch: its functions and methods, and which rule each has.
 
 A function first asks the classes of its arguments, as torch does with
 `__torch_function__`; this is how a proxy gets to know of the call.
@@ -6,24 +6,19 @@ A function first asks the classes of its arguments, as torch does with
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
-import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Final
 
-from ._tensor import (
-    AnyValue,
-    Tensor,
-    asked,
-    bool_,
-    broadcast,
-    dtype,
-    float32,
-    int64,
-)
+from . import _nets as nets
+from . import _rules as rules
+from . import _shapes as shapes
+from ._rules import alike, counted, fractions, of_floats
+from ._tensor import DTYPES, AnyValue, NoRule, Tensor, asked, dtype, overrides
 
 FUNCTIONS: Final[dict[str, Callable[..., AnyValue]]] = {}
 """The functions of torch, by name."""
@@ -54,28 +49,116 @@ MADE: Final[dict[tuple[str, str], Callable[..., AnyValue]]] = {}
 """The functions of that list that were asked for, by module and name."""
 
 
-class NoRule(NotImplementedError):
-    """A shape is asked for of which nothing is known here."""
+def strictly(
+    rule: Callable[..., AnyValue], name: str
+) -> Callable[..., AnyValue]:
+    """A rule that does not know what it does not read.
+
+    Its result is what torch gives, or torch refuses the call, too, or it
+    raises NoRule: for an argument that the rule does not have, or one of a kind
+    that it does not handle.
+    """
+    signature = inspect.signature(rule)
+
+    @wraps(rule)
+    def known(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        try:
+            fit(signature, args, kwargs)
+            found = rule(*args, **kwargs)
+        except Exception as error:
+            unknown = isinstance(error, NotImplementedError)
+            builtin = type(error).__module__ == "builtins"
+            if unknown or (builtin and not isinstance(error, RuntimeError)):
+                raise NoRule(_NO_RULE.format(name)) from None
+            raise  # torch refuses it, or a class of the arguments
+        in_order(rule, (args, kwargs), found)
+        return found
+
+    return known
+
+
+def fit(signature: inspect.Signature, args: AnyValue, kwargs: AnyValue) -> None:
+    """Raise unless arguments are of the types that a signature says.
+
+    None is one only where it is written, as in `int | None`.
+    """
+    given = signature.bind(*args, **kwargs).arguments
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        kinds = str(parameter.annotation).split(" | ")
+        own = type(value).__name__
+        fits = own in kinds or (value is None and "None" in kinds)
+        fits |= own == "int" and "float" in kinds
+        fits |= "Tensor" in kinds and isinstance(value, Tensor)
+        rest = {*kinds} - {"None", "int", "bool", "float", "str", "dtype"}
+        rest -= {"Tensor"}
+        rules.need(fits or (rest and value is not None))
+
+
+_NO_RULE: Final = (
+    "the small torch has no rule for what {} gives here (the installed fx "
+    "computes it)"
+)
+_PACKED: Final = (
+    *(rules.matmul, rules.linear, nets.embedding, shapes.contiguous),
+    nets.layer_norm,
+)
+"""Rules whose results are in order, whatever their arguments are."""
+
+_VIEWS: Final = (
+    *(shapes.permute, shapes.permuted, shapes.transpose, shapes.movedim),
+    *(shapes.t, shapes.backwards, shapes.transposed, shapes.expand),
+    *(shapes.broadcast_to, shapes.expand_as, shapes.diagonal),
+    *(shapes.select, shapes.narrow, rules.einsum),
+    nets.scaled_dot_product_attention,
+)
+"""Rules whose results may be out of order."""
+
+
+def in_order(
+    rule: Callable[..., AnyValue], given: AnyValue, found: AnyValue
+) -> None:
+    """Note of results whether their numbers are known to be in order."""
+    if rule not in _PACKED and (
+        rule in _VIEWS or not all(one.packed for one in tensors_in(given))
+    ):
+        for one in tensors_in(found):
+            one.packed = False
+
+
+def tensors_in(value: AnyValue) -> Iterable[Tensor]:
+    """The tensors in nested values."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from tensors_in([*value.values()])
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from tensors_in(one)
 
 
 def no_rule(name: str) -> Callable[..., AnyValue]:
     """What is called for a function that has no rule here."""
 
     def unknown(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-        raise NoRule(
-            f"the small torch of this page has no rule for the shape that "
-            f"{name} gives; the installed fx computes it"
-        )
+        raise NoRule(_NO_RULE.format(name))
 
     return unknown
 
 
-def lacking(module: str, name: str) -> AttributeError:
-    """The error for a name of torch that is not here."""
-    return AttributeError(
-        f"the small torch of this page has no {module}.{name}; the installed "
-        "fx traces programs with the real one"
-    )
+def lacking(module: str, name: str, owner: str = "") -> AttributeError:
+    """The error for a name of torch that is not here, or not in torch."""
+    names = LISTED["names"].get(module, ())
+    if name in names:
+        return AttributeError(
+            f"the small torch of this page has no {module}.{name}; the "
+            "installed fx takes the real one"
+        )
+    close = difflib.get_close_matches(name, names, 1)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    return AttributeError(f"{owner or module} has no {name!r}{meant}")
 
 
 def of_torch(
@@ -93,8 +176,15 @@ def of_torch(
         raise lacking(module, name)
     key = entry["module"], entry["name"]
     if key not in MADE:
-        MADE[key] = _made(entry, rule or no_rule(f"{module}.{name}"))
+        path = f"{module}.{name}"
+        known = strictly(rule, path) if rule else no_rule(path)
+        MADE[key] = _made(entry, known)
     return MADE[key]
+
+
+def as_default(value: AnyValue, default: AnyValue) -> bool:
+    """Whether an argument is the default, and of its type."""
+    return type(value) is type(default) and bool(value == default)
 
 
 def _made(
@@ -118,355 +208,131 @@ def _made(
         given = dict(bound.arguments)
         first = tuple(given.pop(n) for n in [*given][: entry["handed"]])
         found = asked(function, first, given)
-        return found[0] if found else rule(*first, **given)
+        if found:
+            return found[0]
+        own = signature.parameters
+        changed = {
+            k: v for k, v in given.items() if not as_default(v, own[k].default)
+        }
+        return rule(*first, **changed)
 
     function.__name__ = function.__qualname__ = entry["name"]
     function.__module__ = entry["module"]
     return function
 
 
-def shape_of(value: AnyValue) -> tuple[int, ...]:
-    """The shape of an argument; () for a number."""
-    return value.shape if isinstance(value, Tensor) else ()
-
-
-def dtype_of(*values: AnyValue) -> dtype:
-    """The type of a result: the highest, where fractions beat whole numbers."""
-    tensors = [one.dtype for one in values if isinstance(one, Tensor)]
-    kinds = tensors or [int64]
-    best = max(kinds, key=lambda kind: kind.rank)
-    fractions = any(isinstance(one, float) for one in values)
-    return float32 if fractions and not best.is_floating_point else best
-
-
-def known(dim: int, count: int) -> int:
-    """A dimension counted from the front.
-
-    Raises:
-        IndexError: there is none.
-    """
-    if not -count <= dim < max(count, 1):
-        raise IndexError(f"dimension {dim} is out of range of {count}")
-    return dim % max(count, 1)
-
-
-def alike(input: Tensor, *args: AnyValue, **kwargs: AnyValue) -> Tensor:
-    """A result of the shape of the first argument."""
-    return Tensor(input.shape, input.dtype)
-
-
-def joined(*args: AnyValue, **kwargs: AnyValue) -> Tensor:
-    """A result of the shape that all arguments fit."""
-    return Tensor(broadcast(*map(shape_of, args)), dtype_of(*args))
-
-
-def divided(input: AnyValue, other: AnyValue, **kwargs: AnyValue) -> Tensor:
-    """As `joined`, with fractions."""
-    kind = dtype_of(input, other)
-    kind = kind if kind.is_floating_point else float32
-    return Tensor(broadcast(shape_of(input), shape_of(other)), kind)
-
-
-def compared(input: AnyValue, other: AnyValue) -> AnyValue:
-    """As `joined`, with yes or no for each number."""
-    if not isinstance(other, (Tensor, int, float)):
-        return NotImplemented
-    return Tensor(broadcast(shape_of(input), shape_of(other)), bool_)
-
-
-def reduced(
-    input: Tensor,
-    dim: AnyValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtype | None = None,
-) -> Tensor:
-    """A result without the dimensions that are summed up."""
-    dims = range(input.ndim) if dim is None else dim
-    dims = [dims] if isinstance(dims, int) else dims
-    gone = {known(one, input.ndim) for one in dims}
-    shape = [
-        1 if at in gone else size
-        for at, size in enumerate(input.shape)
-        if keepdim or at not in gone
-    ]
-    return Tensor(shape, dtype or input.dtype)
-
-
-def found_at(
-    input: Tensor, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
-    """As `reduced`, with places."""
-    return reduced(input, dim, keepdim, dtype=int64)
-
-
-def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The product of two matrices, or of many."""
-    a, b = list(input.shape), list(other.shape)
-    left, right = [1, *a] if len(a) == 1 else a, [*b, 1] if len(b) == 1 else b
-    if left[-1] != right[-2]:
-        raise RuntimeError(f"matrices of {a} and {b} cannot be multiplied")
-    shape = broadcast(left[:-2], right[:-2])
-    shape += [left[-2]] * (len(a) > 1) + [right[-1]] * (len(b) > 1)
-    return Tensor(shape, dtype_of(input, other))
-
-
-def addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, **more: AnyValue
-) -> Tensor:
-    """A product and a sum."""
-    return joined(input, matmul(mat1, mat2))
-
-
-def cat(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
-    """Tensors one behind the other."""
-    first, *rest = tensors
-    shape, at = list(first.shape), known(dim, first.ndim)
-    for one in rest:
-        if [*one.shape[:at], *one.shape[at + 1 :]] != [
-            *first.shape[:at],
-            *first.shape[at + 1 :],
-        ]:
-            raise RuntimeError(f"{first.shape} and {one.shape} do not fit")
-        shape[at] += one.shape[at]
-    return Tensor(shape, dtype_of(first, *rest))
-
-
-def stack(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
-    """Tensors on top of each other."""
-    every = list(tensors)
-    at = known(dim, every[0].ndim + 1)
-    shape = list(broadcast(*(one.shape for one in every)))
-    return Tensor([*shape[:at], len(every), *shape[at:]], every[0].dtype)
-
-
-def split(
-    tensor: Tensor, split_size_or_sections: AnyValue, dim: int = 0
-) -> tuple[Tensor, ...]:
-    """Parts of a tensor."""
-    at = known(dim, tensor.ndim)
-    whole, sizes = tensor.shape[at], split_size_or_sections
-    if isinstance(sizes, int):
-        starts = range(0, whole, sizes)
-        sizes = [min(sizes, whole - start) for start in starts]
-    head, tail = tensor.shape[:at], tensor.shape[at + 1 :]
-    return tuple(Tensor([*head, n, *tail], tensor.dtype) for n in sizes)
-
-
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many parts of a tensor."""
-    size = input.shape[known(dim, input.ndim)]
-    return split(input, -(-size // chunks), dim)
-
-
-def reshape(input: Tensor, *shape: AnyValue) -> Tensor:
-    """The same numbers in another shape."""
-    whole = shape[0] if shape and not isinstance(shape[0], int) else shape
-    sizes, rest = list(whole), -math.prod(whole)
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = input.numel() // (rest or 1)
-    if math.prod(sizes) != input.numel():
-        raise RuntimeError(
-            f"shape {list(whole)} is invalid for input of size {input.numel()}"
-        )
-    return Tensor(sizes, input.dtype)
-
-
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Several dimensions as one."""
-    start, end = known(start_dim, input.ndim), known(end_dim, input.ndim)
-    inner = math.prod(input.shape[start : end + 1])
-    shape = [*input.shape[:start], inner, *input.shape[end + 1 :]]
-    return Tensor(shape, input.dtype)
-
-
-def permute(input: Tensor, *dims: AnyValue) -> Tensor:
-    """Dimensions in another order."""
-    order = dims[0] if dims and not isinstance(dims[0], int) else dims
-    shape = [input.shape[known(d, input.ndim)] for d in order]
-    return Tensor(shape, input.dtype)
-
-
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged."""
-    order = list(range(input.ndim))
-    a, b = known(dim0, input.ndim), known(dim1, input.ndim)
-    order[a], order[b] = b, a
-    return permute(input, order)
-
-
-def t(input: Tensor) -> Tensor:
-    """The transposed matrix."""
-    return transpose(input, 0, 1) if input.ndim > 1 else alike(input)
-
-
-def squeeze(input: Tensor, dim: int | None = None) -> Tensor:
-    """Without dimensions of size 1."""
-    shape = [
-        size
-        for at, size in enumerate(input.shape)
-        if size != 1 or dim not in (None, at, at - input.ndim)
-    ]
-    return Tensor(shape, input.dtype)
-
-
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """With one more dimension."""
-    at = known(dim, input.ndim + 1)
-    shape = [*input.shape[:at], 1, *input.shape[at:]]
-    return Tensor(shape, input.dtype)
-
-
-def expand(input: Tensor, *sizes: AnyValue) -> Tensor:
-    """As if repeated."""
-    whole = sizes[0] if sizes and not isinstance(sizes[0], int) else sizes
-    padded = [1] * (len(whole) - input.ndim) + list(input.shape)
-    shape = [b if a == -1 else a for a, b in zip(whole, padded, strict=True)]
-    return Tensor(shape, input.dtype)
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: AnyValue = 1,
-    padding: AnyValue = 0,
-    dilation: AnyValue = 1,
-    groups: int = 1,
-) -> Tensor:
-    """A convolution of images."""
-    channels, inner, *size = weight.shape
-    if input.shape[-3] != inner * groups:
-        raise RuntimeError(
-            f"weight of {list(weight.shape)} expects {inner * groups} "
-            f"channels, and the input has {input.shape[-3]}"
-        )
-    space = pooled(input.shape[-2:], size, stride, padding, dilation)
-    return Tensor([*input.shape[:-3], channels, *space], input.dtype)
-
-
-def pooled(
-    sizes: Iterable[int],
-    kernel: AnyValue,
-    stride: AnyValue,
-    padding: AnyValue = 0,
-    dilation: AnyValue = 1,
-) -> list[int]:
-    """Sizes of an image after a window has passed over it."""
-    pairs = [
-        one if isinstance(one, (tuple, list)) else (one, one)
-        for one in (kernel, stride, padding, dilation)
-    ]
-    return [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(sizes, *pairs, strict=True)
-    ]
-
-
-def where(condition: Tensor, input: AnyValue, other: AnyValue) -> Tensor:
-    """One of two values for each number."""
-    shapes = map(shape_of, (condition, input, other))
-    return Tensor(broadcast(*shapes), dtype_of(input, other))
-
-
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, *args: AnyValue, **more: AnyValue
-) -> Tensor:
-    """Values, mixed by how much the keys are like the queries."""
-    return Tensor([*query.shape[:-1], value.shape[-1]], query.dtype)
-
-
-def embedding(input: Tensor, weight: Tensor, **more: AnyValue) -> Tensor:
-    """The rows of a matrix with some numbers."""
-    return Tensor([*input.shape, weight.shape[-1]], weight.dtype)
-
-
-def lost(input: Tensor, *args: AnyValue, **more: AnyValue) -> Tensor:
-    """One number, or one for each if they are not reduced."""
-    return Tensor((), input.dtype)
-
-
-def topk(
-    input: Tensor, k: int, dim: int = -1, *args: AnyValue, **more: AnyValue
-) -> tuple[Tensor, Tensor]:
-    """The largest numbers, and where they are."""
-    at = known(dim, input.ndim)
-    shape = [*input.shape[:at], k, *input.shape[at + 1 :]]
-    return Tensor(shape, input.dtype), Tensor(shape, int64)
-
-
-def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """A sum of products, by letters."""
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
-    if not arrow or "." in equation:
-        no_rule("torch.einsum with ... or without an arrow")()
-    sizes: dict[str, int] = {}
-    for letters, one in zip(inputs.split(","), operands, strict=True):
-        for letter, size in zip(letters, one.shape, strict=True):
-            if sizes.setdefault(letter, size) != size:
-                raise RuntimeError(f"{letter} is {sizes[letter]} and {size}")
-    return Tensor([sizes[letter] for letter in output], operands[0].dtype)
-
-
-def made(*size: AnyValue, dtype: dtype = float32, **more: AnyValue) -> Tensor:
-    """A new tensor of a shape."""
-    whole = size[0] if size and not isinstance(size[0], int) else size
-    return Tensor(whole, dtype)
-
-
-def tensor(data: AnyValue, *, dtype: dtype | None = None) -> Tensor:
-    """A new tensor with the shape of nested lists."""
-    shape, inner = list[int](), data
-    while isinstance(inner, (list, tuple)):
-        shape.append(len(inner))
-        inner = inner[0] if inner else 0.0
-    kind = {bool: bool_, int: int64}.get(type(inner), float32)
-    return Tensor(shape, dtype or kind)
-
-
-def arange(*ends: int, dtype: dtype = int64) -> Tensor:
-    """Numbers in a row."""
-    return Tensor([len(range(*ends))], dtype)
-
-
-_RULES: Final = (
+_RULES: Final[tuple[tuple[str, Callable[..., AnyValue]], ...]] = (
+    ("abs neg negative square sign relu positive", counted),
     (
-        "relu sigmoid tanh exp log sqrt rsqrt abs neg sin cos sign floor ceil "
-        "round square reciprocal softmax log_softmax dropout clamp clone erf "
-        "detach cumsum flip triu tril masked_fill layer_norm batch_norm relu_ "
-        "zeros_like ones_like rand_like randn_like randint_like bernoulli "
-        "multinomial normal poisson",
-        alike,
+        "sigmoid tanh exp log sqrt rsqrt sin cos tan erf erfc log1p expm1 log2 "
+        "log10 exp2 asin acos atan sinh cosh reciprocal",
+        fractions,
     ),
-    (
-        "add sub mul pow maximum minimum remainder floor_divide fmod "
-        "bitwise_and bitwise_or bitwise_xor add_ sub_ mul_",
-        joined,
-    ),
-    ("div true_divide", divided),
-    ("eq ne lt le gt ge logical_and logical_or", compared),
-    ("sum mean prod amax amin std var norm max min", reduced),
-    ("argmax argmin", found_at),
-    ("matmul mm bmm mv dot", matmul),
-    ("zeros ones rand randn empty randint randperm", made),
+    ("bernoulli trunc selu logit", of_floats),
+    ("floor ceil round", counted),
+    ("isnan isinf isfinite logical_not signbit", rules.asked_whether),
+    ("add mul multiply", rules.joined),
+    ("sub subtract", rules.calculated),
+    ("fmod remainder floor_divide", rules.divided),
+    ("maximum minimum", rules.paired),
+    ("bitwise_and bitwise_or bitwise_xor", rules.bits),
+    ("bitwise_not", rules.turned),
+    ("pow", rules.raised),
+    ("div divide", rules.div),
+    ("eq ne lt le gt ge", rules.compared),
+    ("logical_and logical_or logical_xor", rules.both),
+    ("sum", rules.total),
+    ("prod", rules.product),
+    ("mean", rules.mean),
+    ("var std", rules.spread),
+    ("amax amin", rules.extreme),
+    ("max min", rules.largest),
+    ("median", rules.middle),
+    ("argmax argmin", rules.found_at),
+    ("all any", rules.whether),
+    ("cumsum cumprod", rules.running),
+    ("softmax log_softmax", rules.shared),
+    ("reshape", shapes.reshaped),
+    ("permute", shapes.permuted),
+    ("transpose swapaxes swapdims", shapes.transpose),
+    ("movedim moveaxis", shapes.movedim),
+    ("tril triu", shapes.triangle),
+    ("flip", shapes.flipped),
+    ("clamp clip", rules.clamp),
 )
-_OWN: Final = (addmm, cat, stack, split, chunk, reshape, flatten, permute)
-_MORE: Final = (transpose, t, squeeze, unsqueeze, conv2d, where, topk)
-FACTORIES: Final = "zeros ones rand randn empty randint randperm".split()
-_METHODS: Final = {
-    "view": reshape,
-    "expand": expand,
-    "__floordiv__": joined,
-    **dict.fromkeys("contiguous float half double to cpu cuda".split(), alike),
+_OWN: Final = (
+    *(rules.masked_fill, rules.clamp_min, rules.clamp_max, rules.sort),
+    *(rules.argsort, rules.topk, rules.matmul, rules.outer, rules.addmm),
+    *(rules.baddbmm, shapes.flatten, shapes.unflatten, shapes.t),
+    *(shapes.squeeze, shapes.unsqueeze, shapes.broadcast_to, shapes.roll),
+    *(shapes.repeat_interleave, shapes.diagonal, shapes.gather),
+    *(shapes.index_select, shapes.select, shapes.narrow, shapes.chunk),
+    *(shapes.unbind, shapes.multinomial),
+)
+_NAMED: Final[dict[str, Callable[..., AnyValue]]] = {
+    **{"mm": rules.mm, "bmm": rules.bmm, "mv": rules.mv, "dot": rules.dot},
+    "detach": alike,
+    "clone": alike,
 }
-_INVERSE: Final = {
-    "add": "radd",
-    "sub": "rsub",
-    "mul": "rmul",
-    "div": "rtruediv",
-    "pow": "rpow",
+_BESIDE: Final[dict[str, Callable[..., AnyValue]]] = {
+    "where": rules.where,
+    **dict.fromkeys(("cat", "concat", "concatenate"), shapes.cat),
+    "stack": shapes.stack,
+    "batch_norm": nets.batch_norm,
+    **{f"conv{n}d": nets.convolution(n) for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": nets.spreading(n) for n in (1, 2, 3)},
+    "avg_pool1d": nets.average(1),
+    **dict.fromkeys(("zeros_like", "ones_like", "empty_like"), shapes.like),
+    **dict.fromkeys(("rand_like", "randn_like"), shapes.drawn_like),
+    "full_like": shapes.full_like,
+    "rms_norm": nets.rms_norm,
+    "cosine_similarity": nets.cosine_similarity,
+    "pixel_shuffle": nets.pixel_shuffle,
 }
+"""Functions that are no methods."""
+
+FACTORIES: Final[dict[str, Callable[..., AnyValue]]] = {
+    **dict.fromkeys(("zeros", "ones", "empty"), shapes.made),
+    **dict.fromkeys(("rand", "randn"), shapes.drawn),
+    **{
+        name: getattr(shapes, name)
+        for name in "full randint randperm eye linspace arange tensor".split()
+    },
+    "as_tensor": shapes.tensor,
+}
+_METHODS: Final[dict[str, Callable[..., AnyValue]]] = {
+    **{name: getattr(shapes, name) for name in "reshape permute flip".split()},
+    **{name: getattr(shapes, name) for name in "view expand repeat".split()},
+    **{name: getattr(shapes, name) for name in "view_as expand_as to".split()},
+    "type": shapes.of_type,
+    "contiguous": shapes.contiguous,
+    "size": shapes.size,
+    "type_as": shapes.type_as,
+    "split": shapes.split_method,
+    "norm": rules.norm,
+    "where": lambda input, condition, other: rules.where(
+        condition, input, other
+    ),
+    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), shapes.new_made),
+    "new_full": shapes.new_full,
+    "is_contiguous": shapes.is_contiguous,
+    "is_floating_point": shapes.is_floating_point,
+    **dict.fromkeys(("cpu", "cuda"), alike),
+    "requires_grad_": of_floats,
+    "__floordiv__": rules.divided,
+    "__getitem__": shapes.taken,
+}
+_TYPES: Final[dict[str, dtype]] = {
+    **{kind.name: kind for kind in DTYPES},
+    **{"half": DTYPES[6], "float": DTYPES[8], "double": DTYPES[9]},
+    **{"short": DTYPES[3], "int": DTYPES[4], "long": DTYPES[5]},
+}
+"""All names of the types; some are methods, too."""
+
+_INVERSE: Final = "add sub mul truediv pow floordiv mod and or xor matmul"
 _MAGIC: Final = {
+    **{one: one for one in "add sub mul matmul pow eq ne lt le gt ge".split()},
+    **{"neg": "neg", "abs": "abs", "bitwise_not": "invert"},
     "div": "truediv",
     "remainder": "mod",
     "bitwise_and": "and",
@@ -479,38 +345,92 @@ def _define() -> None:
     """Fill FUNCTIONS."""
     for names, rule in _RULES:
         for name in names.split():
-            FUNCTIONS[name] = overridable(rule, name)
-    for own in (*_OWN, *_MORE):
-        FUNCTIONS[own.__name__] = overridable(own)
-    FUNCTIONS["einsum"] = of_torch("torch.functional", "einsum", einsum)
+            _function(name, rule)
+    for own in _OWN:
+        _function(own.__name__, own)
+    for name, rule in {**_NAMED, **_BESIDE}.items():
+        _function(name, rule)
+    for name, rule in FACTORIES.items():
+        FUNCTIONS[name] = overridable(strictly(rule, f"torch.{name}"), name)
+    for named in (rules.einsum, shapes.split, rules.norm):
+        name = named.__name__
+        FUNCTIONS[name] = of_torch("torch.functional", name, named)
+
+
+def _function(name: str, rule: Callable[..., AnyValue]) -> None:
+    FUNCTIONS[name] = overridable(strictly(rule, f"torch.{name}"), name)
 
 
 def _give_methods() -> None:
     """Give tensors the methods of the same names, and operators."""
-    beside = {
-        *FACTORIES,
-        *(one.__name__ for one in (cat, stack, where, conv2d, einsum)),
-    }
-    for name, function in FUNCTIONS.items():
-        if name not in beside:
-            _method(name, getattr(function, "__wrapped__", function))
-    for name, rule in _METHODS.items():
+    for names, rule in _RULES:
+        for name in names.split():
+            _method(name, rule)
+    for own in _OWN:
+        _method(own.__name__, own)
+    for name, rule in {**_NAMED, **_METHODS}.items():
         _method(name, rule)
-    for name in "add sub mul matmul pow eq ne lt le gt ge neg abs".split():
-        setattr(Tensor, f"__{name}__", getattr(Tensor, name))
+    for name in "float double half int long bool short bfloat16".split():
+        _method(name, shapes.as_type(_TYPES[name]))
+    for name in ("add", "sub", "mul", "div"):
+        _method(f"{name}_", in_place(getattr(Tensor, name)))
+    for name in ("relu_", "sigmoid_", "tanh_", "exp_", "sqrt_", "neg_", "abs_"):
+        _method(name, of_floats)
+        _function(name, of_floats)
+    _give_operators()
+    for name, own in (("T", shapes.backwards), ("mT", shapes.transposed)):
+        setattr(Tensor, name, property(strictly(own, f"Tensor.{name}")))
+    Tensor.__getattr__ = _absent
+
+
+def _give_operators() -> None:
     for name, magic in _MAGIC.items():
-        setattr(Tensor, f"__{magic}__", getattr(Tensor, name))
-    for name, magic in _INVERSE.items():
-        setattr(Tensor, f"__{magic}__", _turned(getattr(Tensor, name)))
-    for name in ("T", "mT"):
-        setattr(Tensor, name, property(t))
+        method = getattr(Tensor, name)
+        beside = name in "eq ne lt le gt ge".split()
+        own = _beside_others(method) if beside else method
+        setattr(Tensor, f"__{magic}__", own)
+    for name in _INVERSE.split():
+        turned = _turned(getattr(Tensor, f"__{name}__"))
+        setattr(Tensor, f"__r{name}__", turned)
+
+
+def _absent(tensor: Tensor, name: str) -> AnyValue:
+    """A method that has no rule here, or the error for no method of torch."""
+    if name in LISTED["methods"]:
+        return no_rule(f"Tensor.{name}")
+    raise lacking("Tensor", name)
+
+
+def in_place(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
+    """The rule for a result that is written into the first argument."""
+
+    def written(input: Tensor, other: AnyValue) -> Tensor:
+        found = rule(input, other)
+        rules.need(found.dtype.category <= input.dtype.category)
+        if found.shape != input.shape:
+            rules.refuse(f"{found.shape} does not fit into {input.shape}")
+        return alike(input)
+
+    return written
 
 
 def _method(name: str, rule: Callable[..., AnyValue]) -> None:
     """Give tensors a method."""
-    made = overridable(rule, name, "torch._tensor")
+    known = strictly(rule, f"Tensor.{name}")
+    made = overridable(known, name, "torch._tensor")
     made.__qualname__ = f"Tensor.{name}"
     setattr(Tensor, name, made)
+
+
+def _beside_others(method: Callable[..., AnyValue]) -> AnyValue:
+    """A comparison, which says nothing of what is no number."""
+
+    def compare(self: Tensor, other: AnyValue) -> AnyValue:
+        if isinstance(other, (Tensor, int, float)) or [*overrides([other])]:
+            return method(self, other)
+        return NotImplemented
+
+    return compare
 
 
 def _turned(method: Callable[..., AnyValue]) -> Callable[..., AnyValue]:

@@ -18,6 +18,9 @@ class dtype:
         self.name = name
         self.rank = rank
 
+    def __deepcopy__(self, memo: AnyValue) -> dtype:
+        return self  # there is one of each
+
     @property
     def itemsize(self) -> int:
         """The bytes of one number."""
@@ -25,19 +28,31 @@ class dtype:
         return int(bits) // 8 if bits else 1
 
     @property
+    def category(self) -> int:
+        """0 for yes or no, 1 for whole numbers, 2 for fractions."""
+        return min(self.rank, 1) + self.is_floating_point
+
+    @property
     def is_floating_point(self) -> bool:
         """Whether it has fractions."""
-        return self.rank >= 4
+        return self.rank >= 6
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
 
-bool_ = dtype("bool", 0)
-uint8, int32, int64 = dtype("uint8", 1), dtype("int32", 2), dtype("int64", 3)
-float16, bfloat16 = dtype("float16", 4), dtype("bfloat16", 5)
-float32, float64 = dtype("float32", 6), dtype("float64", 7)
-DTYPES = (bool_, uint8, int32, int64, float16, bfloat16, float32, float64)
+_NAMES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64"
+DTYPES = tuple(dtype(name, rank) for rank, name in enumerate(_NAMES.split()))
+bool_, uint8, int8, int16, int32, int64, *_floats = DTYPES
+float16, bfloat16, float32, float64 = _floats
+
+
+class NoRule(NotImplementedError):
+    """A shape is asked for of which nothing is known here."""
+
+
+class OutOfRange(IndexError):
+    """An index or a dimension that a tensor does not have; torch refuses it."""
 
 
 class device:
@@ -108,8 +123,13 @@ class Tensor:
         self, shape: Iterable[int] = (), dtype: dtype = float32
     ) -> None:
         self.shape = Size(shape)
+        if any(type(size) is not int for size in self.shape):
+            raise NoRule("sizes are whole numbers")
+        if any(size < 0 for size in self.shape):
+            raise RuntimeError(f"a size of {list(self.shape)} is negative")
         self.dtype = dtype
         self.device = device("cpu")
+        self.packed = True  # whether the numbers are known to be in order
 
     @classmethod
     def __torch_function__(
@@ -135,10 +155,6 @@ class Tensor:
         """How many numbers it has."""
         return self.shape.numel()
 
-    def size(self, dim: int | None = None) -> AnyValue:
-        """The shape, or the size of one dimension."""
-        return self.shape if dim is None else self.shape[dim]
-
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -147,6 +163,18 @@ class Tensor:
 
     def __hash__(self) -> int:
         return id(self)
+
+    __getitem__: AnyValue
+    __getattr__: AnyValue
+
+    def __setitem__(self, index: AnyValue, value: AnyValue) -> None:
+        place = self[index]
+        if isinstance(value, Tensor):
+            given = [1] * (place.ndim - value.ndim) + list(value.shape)
+            while len(given) > place.ndim and given[0] == 1:
+                del given[0]
+            if broadcast(given, place.shape) != [*place.shape]:
+                raise RuntimeError(f"{value} does not fit into {place}")
 
     def _no_data(self) -> NoReturn:
         raise NotImplementedError(
@@ -171,37 +199,8 @@ class Tensor:
         """Its numbers, which are not known here."""
         self._no_data()
 
-    def __getitem__(self, index: AnyValue) -> Tensor:
-        if found := asked(Tensor.__getitem__, (self, index), {}):
-            return found[0]  # type: ignore[no-any-return]
-        return Tensor(taken(self.shape, index), self.dtype)
-
     def __repr__(self) -> str:
         return f"tensor(shape={list(self.shape)}, dtype={self.dtype})"
-
-
-def taken(shape: tuple[int, ...], index: AnyValue) -> list[int]:
-    """The shape of what an index takes."""
-    indices = list(index) if isinstance(index, tuple) else [index]
-    if not any(one is ... for one in indices):
-        indices.append(...)
-    counted = sum(one is not None and one is not ... for one in indices)
-    left, result = list(shape), list[int]()
-    for one in indices:
-        if one is None:
-            result.append(1)
-        elif one is ...:
-            whole = len(shape) - counted
-            result += left[:whole]
-            del left[:whole]
-        elif isinstance(one, slice):
-            result.append(len(range(*one.indices(left.pop(0)))))
-        elif isinstance(one, Tensor):
-            left.pop(0)
-            result += one.shape
-        elif not -left[0] <= one < left.pop(0):
-            raise IndexError(f"index {one} is out of bounds for {shape}")
-    return result
 
 
 def broadcast(*shapes: Iterable[int]) -> list[int]:

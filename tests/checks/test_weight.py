@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_373,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 82_817,
-    "lines of Python in docs": 13_597,
+    "lines of Python in tests": 83_022,
+    "lines of Python in docs": 15_876,
     "words of the site": 74_657,
     "files in fx": 216,
 }

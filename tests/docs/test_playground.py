@@ -44,16 +44,6 @@ print(tuple(result.shape), result.dtype)
 """
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that a page has."""
-    folder = tmp_path_factory.mktemp("page")
-    for name, text in playing.contents():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
 def in_page(page: Path, *programs: str) -> list[dict[str, object]]:
     """What programs give where no torch is installed."""
     code = (
@@ -132,12 +122,14 @@ class M(nn.Module):
         self.words = nn.Embedding(10, 8)
         self.mix = nn.MultiheadAttention(8, 2, batch_first=True)
         self.over = nn.LSTM(8, 4, 2, batch_first=True, bidirectional=True)
-        self.norm = nn.GroupNorm(2, 8)
+        self.bag = nn.EmbeddingBag(10, 8)
+        self.norm = nn.GroupNorm(5, 5)
     def forward(self, x):
         h = self.words(x)
         h, weights = self.mix(h, h, h)
         h, (last, cell) = self.over(h)
-        return self.norm(h.transpose(1, 2)), weights, last
+        found = self.bag(x) + 1
+        return self.norm(h), found, weights, last
 gm = fx.symbolic_trace(M())
 fx.show(gm, torch.zeros((2, 5), dtype=torch.int64))
 """
@@ -151,10 +143,13 @@ def test_modules_have_shapes_or_the_page_says_which_has_none(
     [found] = in_page(page, HEAD + MODULES)
     [side] = data(found)["sides"]
     [real] = data(json.loads(play(HEAD + MODULES)))["sides"]
-    assert "torch.nn.GroupNorm" in side["problem"]
+    assert "torch.nn.EmbeddingBag" in side["problem"]
+    assert "parameters of nn.EmbeddingBag are not counted" in side["problem"]
+    assert side["weights"] == real["weights"] - 80
     assert side["code"] == real["code"]
     kinds = {node["name"]: node.get("type") for node in side["nodes"]}
-    assert kinds["norm"] is None
+    assert kinds["bag"] is kinds["add"] is None
+    assert kinds["norm"] == "f32[2,5,8]"
     assert kinds["mix"] == "(f32[2,5,8], f32[2,5,5])"
     assert real["problem"] == ""
     for node in real["nodes"]:
@@ -164,12 +159,23 @@ def test_modules_have_shapes_or_the_page_says_which_has_none(
 
 
 def test_what_is_not_here_says_so(page: Path) -> None:
-    programs = ["fx.trace(abs)", "torch.compile(abs)", "torch.nn.NoSuch()"]
+    programs = [
+        *("fx.trace(abs)", "torch.compile(abs)", "torch.nn.NoSuch()"),
+        "fx.symbolic_trace(lambda x: [*range(x.shape[0])])",
+        *("torch.reluu(1)", "torch.ones(2).sofmax(0)", "import numpy"),
+        *("from torch.fx import symbolic_trace", "torch.ones(2).qr()"),
+    ]
     found = in_page(page, *(HEAD + one for one in programs))
     told = [str(one["error"]) for one in found]
     assert "fx.trace needs the installed torch" in told[0]
     assert "has no torch.compile; the installed fx" in told[1]
-    assert "has no torch.nn.NoSuch" in told[2]
+    assert "torch.nn has no 'NoSuch'" in told[2]
+    assert "its value is not known while tracing" in told.pop(3)
+    assert "torch has no 'reluu'; did you mean relu?" in told[3]
+    assert "Tensor has no 'sofmax'; did you mean softmax?" in told[4]
+    assert "this page has Python's own modules, fx and a small torch" in told[5]
+    assert "write `import fx` instead of torch.fx" in told[6]
+    assert "no rule for what Tensor.qr gives" in told[7]
 
 
 def test_the_programs_to_choose_from(page: Path) -> None:

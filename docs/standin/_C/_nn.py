@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from .._functions import MADE, alike, matmul, overridable, t
+from .. import _rules as rules
+from .._functions import MADE, overridable, strictly
 from .._tensor import AnyValue, Tensor
 
 
-def _linear(input: Tensor, weight: Tensor, bias: AnyValue = None) -> Tensor:
-    """A product with a matrix, and a sum."""
-    return matmul(input, t(weight))
+def _gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    rules.need(approximate in ("none", "tanh"))
+    return rules.of_floats(input)
 
 
-linear: Final = overridable(_linear, "linear", "torch._C._nn")
-gelu: Final = overridable(alike, "gelu", "torch._C._nn")
+linear: Final = overridable(
+    strictly(rules.linear, "linear"), "linear", "torch._C._nn"
+)
+gelu: Final = overridable(strictly(_gelu, "gelu"), "gelu", "torch._C._nn")
 
 
 def __getattr__(name: str) -> AnyValue:

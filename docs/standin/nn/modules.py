@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from .._functions import (
-    LISTED,
-    alike,
-    conv2d,
-    embedding,
-    flatten,
-    matmul,
-    no_rule,
-    pooled,
-    t,
+from .._functions import lacking
+from .._tensor import (
+    AnyValue,
+    NoRule,
+    Tensor,
+    bfloat16,
+    device,
+    float16,
+    float32,
+    float64,
 )
-from .._tensor import AnyValue, Tensor, float32
+from .._tensor import dtype as Kind
 
 
 class Parameter(Tensor):
     """A tensor that a module is trained by."""
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True):
-        super().__init__(() if data is None else data.shape, float32)
+        given = Tensor([0]) if data is None else data
+        super().__init__(given.shape, given.dtype)
+        if type(requires_grad) is not bool:
+            raise TypeError("requires_grad is True or False")
+        if requires_grad and not given.dtype.is_floating_point:
+            raise RuntimeError(f"a parameter of {given.dtype} is not trained")
         self.requires_grad = requires_grad
 
 
@@ -52,12 +57,16 @@ class Module:
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
         own = self.__dict__
+        buffer = name in own["_buffers"] and isinstance(value, Tensor)
         for holder in _HOLDERS:
-            own[holder].pop(name, None)
+            if not (buffer and holder == "_buffers"):
+                own[holder].pop(name, None)
         if isinstance(value, Module):
             own["_modules"][name] = value
         elif isinstance(value, Parameter):
             own["_parameters"][name] = value
+        elif buffer:
+            own["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
 
@@ -65,7 +74,7 @@ class Module:
         for holder in _HOLDERS:
             if name in self.__dict__.get(holder, ()):
                 return self.__dict__[holder][name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise lacking("Module", name, type(self).__name__)
 
     def __delattr__(self, name: str) -> None:
         for holder in _HOLDERS:
@@ -117,9 +126,12 @@ class Module:
         return iter(self._modules.values())
 
     def _held(self, holder: str) -> Iterator[tuple[str, Tensor]]:
+        seen: set[Tensor] = set()
         for path, module in self.named_modules():
             for name, value in getattr(module, holder).items():
-                yield f"{path}.{name}" if path else name, value
+                if isinstance(value, Tensor) and value not in seen:
+                    seen.add(value)
+                    yield f"{path}.{name}" if path else name, value
 
     def named_parameters(self, **more: bool) -> Iterator[tuple[str, Tensor]]:
         """The parameters, with their paths."""
@@ -132,6 +144,57 @@ class Module:
     def parameters(self) -> Iterator[Tensor]:
         """The parameters."""
         return (value for _, value in self._held("_parameters"))
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers."""
+        return (value for _, value in self._held("_buffers"))
+
+    def apply(self, function: Callable[[Module], None]) -> Module:
+        """Call a function with each module."""
+        for module in [*self.modules()]:
+            function(module)
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Say whether the parameters are trained."""
+        for one in self.parameters():
+            one.requires_grad = requires_grad
+        return self
+
+    def to(
+        self, *wanted: AnyValue, dtype: Kind | None = None, **more: AnyValue
+    ) -> Module:
+        """Move it to a device, or give its fractions another type."""
+        kinds = [*wanted, *([dtype] if dtype else [])]
+        for kind in kinds:
+            if (
+                more
+                or len(kinds) > 1
+                or not isinstance(kind, (Kind, str, device))
+            ):
+                raise NoRule("the small torch moves a module to one thing only")
+            for one in (*self.parameters(), *self.buffers()):
+                if isinstance(kind, Kind) and one.dtype.is_floating_point:
+                    one.dtype = kind
+        return self
+
+    cuda = cpu = to
+
+    def double(self) -> Module:
+        """Give its fractions 64 bits."""
+        return self.to(float64)
+
+    def half(self) -> Module:
+        """Give its fractions 16 bits."""
+        return self.to(float16)
+
+    def bfloat16(self) -> Module:
+        """Give its fractions 16 bits, of which more are for the exponent."""
+        return self.to(bfloat16)
+
+    def float(self) -> Module:
+        """Give its fractions 32 bits."""
+        return self.to(float32)
 
     def get_submodule(self, target: str) -> Module:
         """The module at a path."""
@@ -154,19 +217,33 @@ class Module:
 class Sequential(Module):
     """Modules that run one after the other."""
 
-    def __init__(self, *modules: Module) -> None:
+    def __init__(self, *modules: AnyValue) -> None:
         super().__init__()
-        for at, module in enumerate(modules):
-            self.add_module(str(at), module)
+        named = len(modules) == 1 and isinstance(modules[0], dict)
+        found = modules[0] if named else dict(enumerate(modules))
+        for name, module in found.items():
+            self.add_module(str(name), module)
 
     def __iter__(self) -> Iterator[Module]:
-        return self.children()
+        return iter([*self.children()])
 
-    def __getitem__(self, at: int) -> Module:
-        return [*self.children()][at]
+    def __getitem__(self, at: AnyValue) -> AnyValue:
+        found = [*self.children()][at]
+        return type(self)(*found) if isinstance(at, slice) else found
 
     def __len__(self) -> int:
         return len(self._modules)
+
+    def append(self, module: Module) -> Module:
+        """Hold one more, behind the others."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Module:
+        """Hold more, behind the others."""
+        for module in modules:
+            self.append(module)
+        return self
 
     def forward(self, input: AnyValue) -> AnyValue:
         for module in self:
@@ -181,165 +258,39 @@ Sequential.forward.__annotations__.clear()
 class ModuleList(Sequential):
     """Modules in a list."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__(*modules)
+    def __init__(self, *modules: AnyValue) -> None:
+        alone = len(modules) == 1 and not isinstance(modules[0], Module)
+        super().__init__(*(modules[0] if alone else modules))
 
 
-class Linear(Module):
-    """A product with a matrix, and a sum."""
+class ModuleDict(Module):
+    """Modules by their names."""
 
-    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+    def __init__(self, modules: AnyValue = ()) -> None:
         super().__init__()
-        self.weight = Parameter(Tensor((outputs, inputs)))
-        self.bias = Parameter(Tensor((outputs,))) if bias else None
+        for name, module in dict(modules).items():
+            self[name] = module
 
-    def forward(self, input: Tensor) -> Tensor:
-        return matmul(input, t(self.weight))
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
 
+    def __getitem__(self, name: str) -> AnyValue:
+        return self._modules[name]
 
-class Conv2d(Module):
-    """A convolution of images."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
 
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: int = 0,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        shape = (outputs, inputs, kernel_size, kernel_size)
-        self.weight = Parameter(Tensor(shape))
-        self.bias = Parameter(Tensor((outputs,))) if bias else None
-        self.stride, self.padding = stride, padding
+    def __len__(self) -> int:
+        return len(self._modules)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return conv2d(input, self.weight, None, self.stride, self.padding)
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._modules.keys()  # type: ignore[no-any-return]
 
+    def values(self) -> Iterable[Module]:
+        """The modules."""
+        return self._modules.values()  # type: ignore[no-any-return]
 
-class Embedding(Module):
-    """Rows of a matrix."""
-
-    def __init__(self, rows: int, features: int, **more: AnyValue) -> None:
-        super().__init__()
-        self.weight = Parameter(Tensor((rows, features)))
-
-    def forward(self, input: Tensor) -> Tensor:
-        return embedding(input, self.weight)
-
-
-class MultiheadAttention(Module):
-    """Attention with several heads."""
-
-    def __init__(
-        self, embed_dim: int, num_heads: int, *args: AnyValue, **more: AnyValue
-    ) -> None:
-        super().__init__()
-        self.batch_first = bool(more.get("batch_first"))
-        self.in_proj_weight = Parameter(Tensor((3 * embed_dim, embed_dim)))
-        self.out_proj = Linear(embed_dim, embed_dim)
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, **more: AnyValue
-    ) -> tuple[Tensor, Tensor | None]:
-        if not more.get("need_weights", True):
-            return alike(query), None
-        at = 1 if self.batch_first or query.ndim == 2 else 0
-        at = at if query.ndim == 3 else 0
-        batch = [query.shape[1 - at]] if query.ndim == 3 else []
-        sizes = [*batch, query.shape[at], key.shape[at]]
-        return alike(query), Tensor(sizes, query.dtype)
-
-
-class LSTM(Module):
-    """A recurrent network."""
-
-    def __init__(
-        self, inputs: int, hidden: int, num_layers: int = 1, **more: AnyValue
-    ) -> None:
-        super().__init__()
-        self.hidden, self.num_layers = hidden, num_layers
-        self.batch_first = bool(more.get("batch_first"))
-        self.both = 2 if more.get("bidirectional") else 1
-        for at in range(num_layers):
-            wide = inputs if at == 0 else hidden * self.both
-            gates = Parameter(Tensor((4 * hidden, wide)))
-            setattr(self, f"weight_ih_l{at}", gates)
-
-    def forward(self, input: Tensor, hx: AnyValue = None) -> AnyValue:
-        shape = [*input.shape[:-1], self.hidden * self.both]
-        batch = [*input.shape[:-1]]
-        if batch:
-            batch.pop(1 if self.batch_first and len(batch) == 2 else 0)
-        state = Tensor([self.num_layers * self.both, *batch, self.hidden])
-        return Tensor(shape), (state, alike(state))
-
-
-def unknown(name: str) -> type[Module]:
-    """A class of torch.nn that can be traced, and has no rule for shapes."""
-
-    def __init__(self: Module, *args: AnyValue, **more: AnyValue) -> None:
-        Module.__init__(self)
-
-    place = LISTED["modules"][name]
-    forward = staticmethod(no_rule(f"torch.nn.{name}"))
-    return type(
-        name,
-        (Module,),
-        {"__module__": place, "__init__": __init__, "forward": forward},
-    )
-
-
-class _Alike(Module):
-    """A module whose result has the shape of its input."""
-
-    def __init__(self, *settings: AnyValue, **more: AnyValue) -> None:
-        super().__init__()
-
-    def forward(self, input: Tensor) -> Tensor:
-        return alike(input)
-
-
-class _Normal(_Alike):
-    """A module with a weight and a bias for each feature."""
-
-    def __init__(self, features: int, **more: AnyValue) -> None:
-        super().__init__()
-        self.weight = Parameter(Tensor((features,)))
-        self.bias = Parameter(Tensor((features,)))
-
-
-class MaxPool2d(Module):
-    """The largest number of each window."""
-
-    def __init__(self, kernel_size: int, stride: int = 0, padding: int = 0):
-        super().__init__()
-        self.window = kernel_size, stride or kernel_size, padding
-
-    def forward(self, input: Tensor) -> Tensor:
-        space = pooled(input.shape[-2:], *self.window)
-        return Tensor([*input.shape[:-2], *space], input.dtype)
-
-
-class Flatten(Module):
-    """All dimensions but the first as one."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return flatten(input, 1)
-
-
-ALIKE: Final = {
-    name: type(name, (base,), {"__module__": __name__})
-    for names, base in (
-        ("ReLU GELU SiLU Sigmoid Tanh Softmax Dropout Identity", _Alike),
-        ("Dropout1d Dropout2d Dropout3d AlphaDropout", _Alike),
-        ("FeatureAlphaDropout InstanceNorm1d InstanceNorm2d", _Alike),
-        ("InstanceNorm3d", _Alike),
-        ("BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm", _Normal),
-        ("LayerNorm", _Normal),
-    )
-    for name in names.split()
-}
-"""Modules that keep the shape, by name."""
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Both."""
+        return self._modules.items()  # type: ignore[no-any-return]

@@ -80,11 +80,11 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     """
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
-    return map_aggregate(
-        a,
-        # A class with a class of its own is asked more slowly than a set.
-        lambda x: x if type(x) in LEAVES or not isinstance(x, Node) else fn(x),
-    )
+    if type(a) is Node:
+        return fn(a)
+    if type(a) is tuple:  # such as args: nodes and constants, most often
+        return tuple([x if type(x) in LEAVES else map_arg(x, fn) for x in a])
+    return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
 class Node(NamedNode["Graph"], metaclass=Open):
@@ -362,9 +362,8 @@ class Node(NamedNode["Graph"], metaclass=Open):
         """Replace each argument node by None: this node is in no graph."""
         for node in self._inputs:
             node.users.pop(self, None)
-        if self._inputs:
-            self._args = map_arg(self._args, lambda _: None)
-            self._kwargs = map_arg(self._kwargs, lambda _: None)
+        self._args = map_arg(self._args, lambda _: None)
+        self._kwargs = map_arg(self._kwargs, lambda _: None)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:

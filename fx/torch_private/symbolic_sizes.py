@@ -179,7 +179,7 @@ class NotedGuards(ShapeEnv):
 
         Of `k * n == k * 2` torch would take it that n is 2; k may be 0, too.
         """
-        for part in expr.args:
+        for part in expr.args if expr.is_Relational else ():
             for product in part.expand().as_ordered_terms():
                 factors = [f for f in product.args if f.free_symbols]
                 if len(factors) > 1 and not all(

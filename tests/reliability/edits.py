@@ -112,7 +112,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/node.py",
-            "kwargs = map_arg(self._kwargs, swap)",
+            "kwargs = self._kwargs and map_arg(self._kwargs, swap)",
             "kwargs = self._kwargs",
             "replacing an input forgets the keyword arguments",
         ),

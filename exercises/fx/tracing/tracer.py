@@ -457,10 +457,10 @@ class Tracer(TracerBase):
     def _store(self, prefix: str, value: AnyValue) -> str:
         """Put a constant on the root; its name there."""
         name = self.get_fresh_qualname(prefix)
+        self._added.append(name)  # first: an interrupt can come at any line
         # Another thread may trace the same root, and have taken the name.
         while vars(self.root).setdefault(name, value) is not value:
-            name = self.get_fresh_qualname(prefix)
-        self._added.append(name)
+            self._added[-1] = name = self.get_fresh_qualname(prefix)
         return name
 
     def get_fresh_qualname(self, prefix: str) -> str:

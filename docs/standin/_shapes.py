@@ -289,9 +289,16 @@ def _indices(input: Tensor, place: AnyValue) -> list[AnyValue]:
     for one in indices:
         kinds = (int, slice, list, type(None), type(...))
         need(isinstance(one, Tensor) or type(one) in kinds)
-        if isinstance(one, slice):  # a traced size refuses to be a number
-            ends = (one.start, one.stop, one.step)
-            need(*(type(index(end or 0)) is int for end in ends))
+        if isinstance(one, slice):
+            given = (one.start, one.stop, one.step)
+            ends = [end for end in given if end is not None]
+            if any(hasattr(end, "node") for end in ends):
+                refuse(
+                    "a tensor is sliced by a traced size, which is no number "
+                    "while tracing: use a number, or fx.trace of the "
+                    "installed fx"
+                )
+            need(*(type(index(end)) is int for end in ends))
     dots = [at for at, one in enumerate(indices) if one is ...] or [
         len(indices)
     ]

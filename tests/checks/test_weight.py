@@ -14,10 +14,10 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_373,
+    "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
     "lines of Python in tests": 83_022,
-    "lines of Python in docs": 15_876,
+    "lines of Python in docs": 15_883,
     "words of the site": 74_657,
     "files in fx": 216,
 }

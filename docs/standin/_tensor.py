@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 AnyValue: TypeAlias = Any
 """Whatever the traced program computes with."""
@@ -96,12 +96,27 @@ def overrides(values: Iterable[AnyValue]) -> Iterator[AnyValue]:
             yield value
 
 
+_OF_SIZES: Final = ("zeros", "ones", "empty", "rand", "randn", "expand")
+
+
 def asked(
     function: Callable[..., AnyValue],
     args: tuple[AnyValue, ...],
     kwargs: Mapping[str, AnyValue],
 ) -> tuple[AnyValue] | None:
-    """What an argument's class makes of a call; None if no argument has one."""
+    """What an argument's class makes of a call; None if no argument has one.
+
+    Raises:
+        TypeError: several sizes, the first of them traced, which torch takes
+            for another form of the function.
+    """
+    if args and function.__name__ in _OF_SIZES:
+        sizes = args[isinstance(args[0], Tensor) :]
+        if len(sizes) > 1 and any(overrides(sizes[:1])):
+            raise TypeError(
+                f"{function.__name__}() takes 1 positional argument but "
+                f"{len(sizes)} were given: give the sizes as one tuple"
+            )
     for value in overrides((*args, *kwargs.values())):
         kind = type(value)
         given = dict(kwargs) or None  # as torch

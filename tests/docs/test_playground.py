@@ -70,6 +70,25 @@ def data(answer: dict[str, object]) -> dict[str, Any]:
     return found
 
 
+SIZED = (
+    *("zeros(n, 3)", "zeros((n, 3))", "zeros(3, n)", "ones(n)", "rand(n, 3)"),
+    *("ones(3).expand(n, 3)", "ones(3).view(n, 3)", "arange(0, n)"),
+    "ones(4)[:n]",
+)
+"""What is made with a traced size; torch refuses some."""
+
+
+def test_a_traced_size_is_taken_where_torch_takes_it(page: Path) -> None:
+    program = "def forward(x):\n    n = x.size(0)\n    return torch."
+    end = "\nfx.symbolic_trace(forward)\n"
+    programs = [HEAD + program + text + end for text in SIZED]
+    for text, one, found in zip(
+        SIZED, programs, in_page(page, *programs), strict=True
+    ):
+        ours = json.loads(play(one))
+        assert bool(ours["error"]) == bool(found["error"]), text
+
+
 def test_ten_functions_are_recorded_as_with_torch(page: Path) -> None:
     programs = [HEAD + text + TAIL for text in TEN.values()]
     assert len(programs) == 10

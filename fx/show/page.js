@@ -154,7 +154,7 @@ function summary() {
   const side = graph.sides.at(-1);
   const sum = (key) => side.nodes.reduce((total, node) => total + (node[key] ?? 0), 0);
   const parts = [`${number.format(side.nodes.length)} nodes`, `${number.format(side.weights)} parameters`];
-  if (sum("bytes")) parts.push(`${bytesText(sum("bytes"))} of values`);
+  if (sum("bytes")) parts.push(`${side.problem ? "at least " : ""}${bytesText(sum("bytes"))} of values`);
   if (sum("ms")) parts.push(timeText(sum("ms")));
   const marks = Object.entries(graph.totals(graph.root).marks).map(([mark, n]) => `${number.format(n)} ${MARKS[mark]}`);
   if (graph.sides[1]) parts.push(marks.join(", ") || "no difference");

@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
     "lines of Python in tests": 83_041,
-    "lines of Python in docs": 15_898,
+    "lines of Python in docs": 15_899,
     "words of the site": 74_657,
     "files in fx": 216,
 }

@@ -269,11 +269,15 @@ _OWN: Final = (
     *(shapes.index_select, shapes.select, shapes.narrow, shapes.chunk),
     *(shapes.unbind, shapes.multinomial),
 )
-_NAMED: Final[dict[str, Callable[..., AnyValue]]] = {
+_BOTH: Final[dict[str, Callable[..., AnyValue]]] = {
+    **{name: rule for names, rule in _RULES for name in names.split()},
+    **{own.__name__: own for own in _OWN},
     **{"mm": rules.mm, "bmm": rules.bmm, "mv": rules.mv, "dot": rules.dot},
     "detach": alike,
     "clone": alike,
 }
+"""What is a function and a method."""
+
 _BESIDE: Final[dict[str, Callable[..., AnyValue]]] = {
     "where": rules.where,
     **dict.fromkeys(("cat", "concat", "concatenate"), shapes.cat),
@@ -343,15 +347,8 @@ _MAGIC: Final = {
 
 def _define() -> None:
     """Fill FUNCTIONS."""
-    for names, rule in _RULES:
-        for name in names.split():
-            _function(name, rule)
-    for own in _OWN:
-        _function(own.__name__, own)
-    for name, rule in {**_NAMED, **_BESIDE}.items():
+    for name, rule in {**_BOTH, **_BESIDE, **FACTORIES}.items():
         _function(name, rule)
-    for name, rule in FACTORIES.items():
-        FUNCTIONS[name] = overridable(strictly(rule, f"torch.{name}"), name)
     for named in (rules.einsum, shapes.split, rules.norm):
         name = named.__name__
         FUNCTIONS[name] = of_torch("torch.functional", name, named)
@@ -363,12 +360,7 @@ def _function(name: str, rule: Callable[..., AnyValue]) -> None:
 
 def _give_methods() -> None:
     """Give tensors the methods of the same names, and operators."""
-    for names, rule in _RULES:
-        for name in names.split():
-            _method(name, rule)
-    for own in _OWN:
-        _method(own.__name__, own)
-    for name, rule in {**_NAMED, **_METHODS}.items():
+    for name, rule in {**_BOTH, **_METHODS}.items():
         _method(name, rule)
     for name in "float double half int long bool short bfloat16".split():
         _method(name, shapes.as_type(_TYPES[name]))

@@ -77,8 +77,7 @@ def convolution(count: int) -> AnyValue:
         need(floats(input, weight), len(size) == count, groups > 0)
         need(channels % groups == 0, channels, inner)
         _channels(input, count, inner * groups)
-        need(bias is None or bias.shape == (channels,))
-        need(bias is None or bias.dtype is input.dtype)
+        _fits(bias, channels, input)
         if padding == "same":
             need(each(stride, count) == [1] * count, min(size))
             need(min(each(dilation, count)) > 0)
@@ -98,6 +97,12 @@ def _channels(input: Tensor, count: int, wanted: int) -> None:
     found = input.shape[-count - 1]
     if found != wanted:
         refuse(f"the weight expects {wanted} channels, the input has {found}")
+
+
+def _fits(bias: Tensor | None, channels: int, input: Tensor) -> None:
+    """Say that a result is not known if a bias is not that of the channels."""
+    if bias is not None:
+        need(bias.shape == (channels,), bias.dtype is input.dtype)
 
 
 def spreading(count: int) -> AnyValue:
@@ -120,8 +125,7 @@ def spreading(count: int) -> AnyValue:
         channels = outer * groups
         need(floats(input, weight), input.numel(), inner % groups == 0)
         need(channels)
-        need(bias is None or bias.shape == (channels,))
-        need(bias is None or bias.dtype is input.dtype)
+        _fits(bias, channels, input)
         settings = (stride, padding, output_padding, dilation)
         rows = zip(
             input.shape[-count:],

@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 83_041,
-    "lines of Python in docs": 15_899,
-    "words of the site": 74_657,
+    "lines of Python in tests": 83_045,
+    "lines of Python in docs": 15_895,
+    "words of the site": 74_658,
     "files in fx": 216,
 }
 

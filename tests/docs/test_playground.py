@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
 from docs.playground.run import PLACE, play
 from docs.playground.showing import show
+from tests.docs.conftest import printed_in_page
 
 STANDIN = ROOT / "docs" / "standin"
 
@@ -47,20 +46,12 @@ print(tuple(result.shape), result.dtype)
 def in_page(page: Path, *programs: str) -> list[dict[str, object]]:
     """What programs give where no torch is installed."""
     code = (
-        "import sys, json; sys.path.insert(0, sys.argv[1])\n"
         "from playground.run import play\n"
         "assert __import__('torch').__file__.startswith(sys.argv[1])\n"
         "for one in json.load(sys.stdin): print(play(one))"
     )
-    said = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, str(page)],
-        input=json.dumps(programs),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not said.stderr
-    return [json.loads(line) for line in said.stdout.splitlines()]
+    said = printed_in_page(page, code, programs)
+    return [json.loads(line) for line in said.splitlines()]
 
 
 def data(answer: dict[str, object]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from tests.docs.conftest import printed_in_page
 
 AnyValue: TypeAlias = Any
 """A node of a program."""
@@ -69,17 +69,10 @@ KNOWN: Final = 650
 def in_page(page: Path, calls: list[str]) -> list[str]:
     """What calls give where no torch is installed."""
     code = (
-        f"import json, sys; sys.path.insert(0, sys.argv[1])\n{TELL}\n"
+        f"import warnings; warnings.simplefilter('ignore')\n{TELL}\n"
         "print(json.dumps([*map(tell, json.load(sys.stdin))]))"
     )
-    said = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, str(page)],
-        input=json.dumps(calls),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: list[str] = json.loads(said.stdout)
+    found: list[str] = json.loads(printed_in_page(page, code, calls))
     return found
 
 

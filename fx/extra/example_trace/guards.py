@@ -478,13 +478,13 @@ class Guards(nn.Module, Sequence[Guard]):
 def _advice(guard: Guard, problem: str) -> str:
     """What to do about a guard that does not hold."""
     if ".size(" in guard.expression and guard.line:
-        of_one = "With a size of 1, torch computes otherwise there. "
-        return (
-            of_one
-            * problem.endswith(" is 1")
-            + "Trace a second graph with an example of this size, or let the "
+        advice = (
+            "Trace a second graph with an example of this size, or let the "
             "line ask something else"
         )
+        if problem.endswith(" is 1"):
+            return f"With a size of 1, torch computes otherwise there. {advice}"
+        return advice
     if ".size(" in guard.expression:
         return "The size was fixed by fx.trace(…, dynamic=…): let it vary there"
     return "Trace again with an example like this one"

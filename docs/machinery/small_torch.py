@@ -7,9 +7,12 @@ that the function hands on: a probe is given to torch's, and asked what came.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
 import sys
+import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +30,22 @@ SPACES: Final = (
 )
 """The modules whose functions are listed."""
 
+KINDS: Final = ("Tensor", "int", "bool", "float", "str")
+"""Types of parameters that a page checks."""
+
+FIXED: Final = (
+    "size_average reduce out recompute_scale_factor min_value max_value "
+    "_weight _freeze _random_samples"
+)
+"""Parameters that a page takes the default of."""
+
+OTHERS: Final = {
+    **{"dtype": "ScalarType?", "device": "Device?", "size": "Any"},
+    **dict.fromkeys(("embed_dim", "num_heads"), "int"),
+    **{"input": "Tensor", "_stacklevel": "int"},
+}
+"""Types of parameters that torch's own annotations do not say."""
+
 PLAIN: Final = (type(None), bool, int, float, str)
 """Types of defaults that JSON keeps."""
 
@@ -37,8 +56,9 @@ def listed() -> str:
     `functions` has for each path, such as "torch.nn.functional.relu", its
     module and name and, if known, the parameters as [name, default] or [name],
     of which the first `handed` are handed on by position.  `modules` has the
-    module of each class of torch.nn, `methods` those of tensors, and `names`
-    what else there is, so that an error can tell it from a typing error.
+    module of each class of torch.nn, `layers` the forward of some, `methods`
+    those of tensors, `forms` how all are called, and `names` what else there
+    is, so that an error can tell it from a typing error.
     """
     found = {
         f"{space}.{name}": described(function)
@@ -53,6 +73,7 @@ def listed() -> str:
     owners: dict[str, object] = {
         one: sys.modules[one] for one in (*SPACES, "torch.nn")
     }
+    owners["torch.nn.init"] = nn.init
     owners |= {"Tensor": torch.Tensor, "Module": nn.Module}
     names = {
         owner: [name for name in dir(value) if not name.startswith("_")]
@@ -61,10 +82,94 @@ def listed() -> str:
     methods = [
         one for one in names["Tensor"] if callable(getattr(torch.Tensor, one))
     ]
+    builtin = {*methods, *(one["name"] for one in found.values())}
+    spoken = {name: forms(name) for name in sorted(builtin)}
+    for short, space in (("functional", SPACES[1]), ("F", SPACES[2])):
+        for name, one in functions(space).items():
+            own = getattr(nn.functional, f"_{name}", one)
+            if isinstance(own, types.FunctionType):
+                spoken[f"{short}.{name}"] = [form(f"{short}.{name}", own)]
+    for name, one in vars(nn.init).items():
+        if name.endswith("_") and callable(one) and name[0] != "_":
+            spoken[f"init.{name}"] = [form(f"init.{name}", one)]
+    for name in kinds:
+        spoken[f"nn.{name}"] = [form(f"nn.{name}", getattr(nn, name))]
+    layers = {name: forwarded(getattr(nn, name)) for name in kinds}
     return json.dumps(
         {"functions": found, "modules": kinds, "methods": methods}
-        | {"names": names}
+        | {"names": names, "forms": {k: v for k, v in spoken.items() if v}}
+        | {"layers": {k: v for k, v in layers.items() if v}}
     )
+
+
+def forwarded(kind: type[nn.Module]) -> str:
+    """The forward of a module as an expression, or "" if it is longer.
+
+    It is such as "lambda self, input: F.relu(input, inplace=self.inplace)".
+    """
+    source = textwrap.dedent(inspect.getsource(kind.forward))
+    own: AnyValue = ast.parse(source).body[0]
+    given = [*own.args.args, own.args.vararg, own.args.kwarg]
+    for one in filter(None, given):
+        one.annotation = None
+    last = own.body[-1]
+    before = [ast.unparse(one) for one in own.body[:-1]]
+    before = [one for one in before if "_check_input_dim(" not in one]
+    known = {"self", "F", "torch", *(one.arg for one in given if one)}
+    names = {one.id for one in ast.walk(last) if isinstance(one, ast.Name)}
+    doc = 1 if ast.get_docstring(own) else 0
+    if len(before) > doc or not isinstance(last, ast.Return):
+        return ""
+    text = f"lambda {ast.unparse(own.args)}: {ast.unparse(last.value or last)}"
+    return text if names <= known else ""
+
+
+def forms(name: str) -> list[str]:
+    """The forms of a function in C++ that takes tensors, or makes one.
+
+    Each is such as "sum.dim_IntList(Tensor self, int[1]? dim"; those that write
+    into an argument of their own are left out.
+    """
+    packet = getattr(torch.ops.aten, name, None)
+    each = (
+        [getattr(packet, one) for one in packet.overloads()] if packet else []
+    )
+    return [
+        re.sub(r"\((a|b|c)[^)]*\)", "", text).rpartition(") ->")[0]
+        for text in (str(one._schema).removeprefix("aten::") for one in each)
+        if "Tensor" in text
+        and "Dimname" not in text
+        and not re.search(r"\*, [^>]*\(\w!\)", text)
+    ]
+
+
+def form(name: str, function: Callable[..., AnyValue]) -> str:
+    """The form of a function in Python, as those of `forms`."""
+    texts = []
+    for one in inspect.signature(function).parameters.values():
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            return ""
+        kind = getattr(one.annotation, "__name__", str(one.annotation))
+        kind = re.sub(r"torch\.|typing\.", "", kind)
+        found = re.fullmatch(r"Optional\[(\w+)\]|(\w+) \| None", kind)
+        kind = f"{found[1] or found[2]}?" if found else kind
+        if kind.startswith("Literal"):
+            kind = "str"
+        elif one.annotation is one.empty:
+            kind = type(one.default).__name__
+        if one.name in FIXED.split():
+            kind = "None?"
+        elif one.name in OTHERS:
+            kind = OTHERS[one.name]
+        elif kind.rstrip("?") not in KINDS:
+            kind = "Any"
+        if one.kind is one.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        value = one.default
+        value = value.__name__ if inspect.isfunction(value) else value
+        given = "" if value is one.empty else f"={value!r}"
+        texts.append(f"{kind} {one.name}{given}")
+    return f"{name}({', '.join(texts)}"
 
 
 def functions(space: str) -> dict[str, Callable[..., AnyValue]]:

@@ -18,9 +18,10 @@ from . import nn as nn
 from . import overrides as overrides
 from . import return_types as return_types
 from . import utils as utils
-from ._functions import _TYPES, FUNCTIONS, MADE, of_torch
+from ._functions import _TYPES, FUNCTIONS, MADE, of_torch, overridable
 from ._ops import HigherOrderOperator
 from ._rules import length
+from ._shapes import broadcast_tensors
 from ._tensor import AnyValue as AnyValue
 from ._tensor import Size as Size
 from ._tensor import Tensor as Tensor
@@ -35,6 +36,7 @@ __version__: Final = TorchVersion("2.15.0")
 DisableTorchFunctionSubclass: Final = nullcontext
 
 
+@overridable
 def _assert(condition: object, message: str) -> None:
     """Raise unless a condition holds: what concrete_args records."""
     if not condition:
@@ -104,9 +106,38 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor)
 
 
-def numel(input: Tensor) -> int:
-    """How many numbers a tensor has."""
-    return input.numel()
+def broadcast_shapes(*shapes: AnyValue) -> AnyValue:
+    """The shape that several fit."""
+    given = [s if hasattr(s, "__len__") else [s] for s in shapes]
+    return broadcast_tensors(*map(Tensor, given))[0].shape
+
+
+class finfo:
+    """What is known of numbers with fractions."""
+
+    def __init__(self, type: dtype = float32) -> None:
+        bits = {"float16": (10, 5), "bfloat16": (7, 8), "float32": (23, 8)}
+        digits, exponent = bits.get(type.name, (52, 11))
+        if not type.is_floating_point:
+            raise TypeError(f"{type} has no fractions: use torch.iinfo")
+        self.bits, self.dtype = 8 * type.itemsize, type.name
+        self.eps = self.resolution = 2.0**-digits
+        top = 2 ** (exponent - 1)
+        self.max = (2 - self.eps) * 2.0 ** (top - 1)
+        self.min, self.tiny = -self.max, 2.0 ** (2 - top)
+        self.smallest_normal = self.tiny
+
+
+class iinfo:
+    """What is known of whole numbers."""
+
+    def __init__(self, type: dtype) -> None:
+        if type.category != 1:
+            raise TypeError(f"{type} has no whole numbers: use torch.finfo")
+        self.bits, self.dtype = 8 * type.itemsize, type.name
+        signed = not type.name.startswith("u")
+        self.max = 2 ** (self.bits - signed) - 1
+        self.min = -self.max - 1 if signed else 0
 
 
 def get_default_dtype() -> dtype:

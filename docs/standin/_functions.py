@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 from collections.abc import Callable, Iterable
 from functools import wraps
-from pathlib import Path
 from typing import Final
 
 from . import _nets as nets
 from . import _rules as rules
 from . import _shapes as shapes
+from ._forms import LISTED, fitted, forms
 from ._rules import alike, counted, fractions, of_floats
-from ._tensor import DTYPES, AnyValue, NoRule, Tensor, asked, dtype, overrides
+from ._table import COMPLEX, TABLE
+from ._tensor import DTYPES, AnyValue, NoRule, Tensor, asked, dtype, is_traced
 
 FUNCTIONS: Final[dict[str, Callable[..., AnyValue]]] = {}
 """The functions of torch, by name."""
@@ -39,12 +39,6 @@ def overridable(
     return function
 
 
-LISTED: Final[dict[str, AnyValue]] = json.loads(
-    Path(__file__).with_name("listed.json").read_text(encoding="utf-8")
-)
-"""What torch has: docs/machinery/small_torch.py writes it down."""
-
-
 MADE: Final[dict[tuple[str, str], Callable[..., AnyValue]]] = {}
 """The functions of that list that were asked for, by module and name."""
 
@@ -62,19 +56,70 @@ def strictly(
 
     @wraps(rule)
     def known(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        fit(signature, args, kwargs)
+        return rule(*args, **kwargs)
+
+    return guarded(known, name)
+
+
+def ruled(name: str, path: str = "", start: int = 0) -> AnyValue:
+    """The rule for a function of torch by its forms; None if it has none.
+
+    Of a method the first argument is its tensor, and `start` is 1.
+    """
+    own = {k: v for k, v in TABLE.items() if name in (k, k.rpartition(".")[0])}
+    base = name.removesuffix("_")
+    if not own and name != base and ruled(base) and name in LISTED["forms"]:
+        return guarded(in_place(ruled(base, start=start)), path)
+    if not own:
+        return None
+
+    def known(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        for form, parameters in forms(name):
+            values = fitted(parameters, args, kwargs, name, start)
+            if values is not None:
+                rule = own.get(form) or (own[name] if len(own) == 1 else None)
+                rules.need(rule)
+                found = rule(*values)  # type: ignore[misc]
+                rules.need(
+                    not kwargs.get("requires_grad") or found.dtype.category > 1
+                )
+                return found
+        raise NoRule
+
+    known.__name__ = name
+    return guarded(known, path or f"torch.{name}")
+
+
+def guarded(
+    known: Callable[..., AnyValue], name: str
+) -> Callable[..., AnyValue]:
+    """A rule of which any error but those of torch means that it has none."""
+
+    @wraps(known)
+    def guard(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
         try:
-            fit(signature, args, kwargs)
-            found = rule(*args, **kwargs)
+            last = name.rpartition(".")[2]
+            given = (*args, *kwargs.values())
+            rules.need(last in COMPLEX or not any(map(is_complex, given)))
+            found = known(*args, **kwargs)
+        except NoRule as error:
+            raise unknown(name, error) from None
         except Exception as error:
-            unknown = isinstance(error, NotImplementedError)
             builtin = type(error).__module__ == "builtins"
-            if unknown or (builtin and not isinstance(error, RuntimeError)):
-                raise NoRule(_NO_RULE.format(name)) from None
+            if builtin and not isinstance(error, RuntimeError):
+                raise unknown(name) from None
             raise  # torch refuses it, or a class of the arguments
-        in_order(rule, (args, kwargs), found)
+        in_order(last, (args, kwargs), found)
         return found
 
-    return known
+    return guard
+
+
+def is_complex(value: AnyValue) -> bool:
+    """Whether a value is of complex numbers, or their dtype."""
+    kind = value.dtype if isinstance(value, Tensor) else value
+    return isinstance(kind, dtype) and kind.is_complex
 
 
 def fit(signature: inspect.Signature, args: AnyValue, kwargs: AnyValue) -> None:
@@ -97,32 +142,33 @@ def fit(signature: inspect.Signature, args: AnyValue, kwargs: AnyValue) -> None:
         rules.need(fits or (rest and value is not None))
 
 
-_NO_RULE: Final = (
-    "the small torch has no rule for what {} gives here (the installed fx "
-    "computes it)"
-)
-_PACKED: Final = (
-    *(rules.matmul, rules.linear, nets.embedding, shapes.contiguous),
-    nets.layer_norm,
-)
-"""Rules whose results are in order, whatever their arguments are."""
+def unknown(name: str, why: object = "") -> NoRule:
+    """The error for what has no rule, with a reason."""
+    text = str(why)
+    if "small torch" in text:
+        return NoRule(text)
+    return NoRule(
+        f"the small torch has no rule for what {name} gives here"
+        f"{': ' * bool(text)}{text} (the installed fx computes it)"
+    )
+
+
+_PACKED: Final = "matmul linear embedding contiguous layer_norm".split()
+"""Functions whose results are in order, whatever their arguments are."""
 
 _VIEWS: Final = (
-    *(shapes.permute, shapes.permuted, shapes.transpose, shapes.movedim),
-    *(shapes.t, shapes.backwards, shapes.transposed, shapes.expand),
-    *(shapes.broadcast_to, shapes.expand_as, shapes.diagonal),
-    *(shapes.select, shapes.narrow, rules.einsum),
-    nets.scaled_dot_product_attention,
-)
-"""Rules whose results may be out of order."""
+    "permute transpose swapaxes swapdims movedim moveaxis T mT t expand unfold "
+    "broadcast_to expand_as diagonal select narrow einsum diag real imag "
+    "scaled_dot_product_attention broadcast_tensors fft ifft rfft irfft fft2 "
+    "ifft2 fftn ifftn H mH inverse inv cholesky"
+).split()
+"""Functions whose results may be out of order."""
 
 
-def in_order(
-    rule: Callable[..., AnyValue], given: AnyValue, found: AnyValue
-) -> None:
+def in_order(name: str, given: AnyValue, found: AnyValue) -> None:
     """Note of results whether their numbers are known to be in order."""
-    if rule not in _PACKED and (
-        rule in _VIEWS or not all(one.packed for one in tensors_in(given))
+    if name not in _PACKED and (
+        name in _VIEWS or not all(one.packed for one in tensors_in(given))
     ):
         for one in tensors_in(found):
             one.packed = False
@@ -142,10 +188,10 @@ def tensors_in(value: AnyValue) -> Iterable[Tensor]:
 def no_rule(name: str) -> Callable[..., AnyValue]:
     """What is called for a function that has no rule here."""
 
-    def unknown(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-        raise NoRule(_NO_RULE.format(name))
+    def lacking_rule(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
+        raise unknown(name)
 
-    return unknown
+    return lacking_rule
 
 
 def lacking(module: str, name: str, owner: str = "") -> AttributeError:
@@ -177,8 +223,17 @@ def of_torch(
     key = entry["module"], entry["name"]
     if key not in MADE:
         path = f"{module}.{name}"
-        known = strictly(rule, path) if rule else no_rule(path)
-        MADE[key] = _made(entry, known)
+        known = strictly(rule, path) if rule else None
+        if not known:
+            short = {
+                "torch.nn.functional": "F",
+                "torch.functional": "functional",
+            }
+            own = f"{short.get(entry['module'])}.{name}"
+            known = ruled(
+                own if own in LISTED["forms"] else entry["name"], path
+            )
+        MADE[key] = _made(entry, known or no_rule(path))
     return MADE[key]
 
 
@@ -222,17 +277,16 @@ def _made(
 
 
 _RULES: Final[tuple[tuple[str, Callable[..., AnyValue]], ...]] = (
-    ("abs neg negative square sign relu positive", counted),
+    ("neg negative square sign relu positive", counted),
     (
         "sigmoid tanh exp log sqrt rsqrt sin cos tan erf erfc log1p expm1 log2 "
         "log10 exp2 asin acos atan sinh cosh reciprocal",
         fractions,
     ),
-    ("bernoulli trunc selu logit", of_floats),
+    ("trunc selu logit", of_floats),
     ("floor ceil round", counted),
     ("isnan isinf isfinite logical_not signbit", rules.asked_whether),
-    ("add mul multiply", rules.joined),
-    ("sub subtract", rules.calculated),
+    ("mul multiply", rules.joined),
     ("fmod remainder floor_divide", rules.divided),
     ("maximum minimum", rules.paired),
     ("bitwise_and bitwise_or bitwise_xor", rules.bits),
@@ -244,7 +298,6 @@ _RULES: Final[tuple[tuple[str, Callable[..., AnyValue]], ...]] = (
     ("sum", rules.total),
     ("prod", rules.product),
     ("mean", rules.mean),
-    ("var std", rules.spread),
     ("amax amin", rules.extreme),
     ("max min", rules.largest),
     ("median", rules.middle),
@@ -255,16 +308,15 @@ _RULES: Final[tuple[tuple[str, Callable[..., AnyValue]], ...]] = (
     ("reshape", shapes.reshaped),
     ("permute", shapes.permuted),
     ("transpose swapaxes swapdims", shapes.transpose),
-    ("movedim moveaxis", shapes.movedim),
     ("tril triu", shapes.triangle),
     ("flip", shapes.flipped),
     ("clamp clip", rules.clamp),
 )
 _OWN: Final = (
     *(rules.masked_fill, rules.clamp_min, rules.clamp_max, rules.sort),
-    *(rules.argsort, rules.topk, rules.matmul, rules.outer, rules.addmm),
-    *(rules.baddbmm, shapes.flatten, shapes.unflatten, shapes.t),
-    *(shapes.squeeze, shapes.unsqueeze, shapes.broadcast_to, shapes.roll),
+    *(rules.argsort, rules.topk, rules.matmul, rules.outer),
+    *(shapes.flatten, shapes.unflatten, shapes.t),
+    *(shapes.squeeze, shapes.unsqueeze, shapes.broadcast_to),
     *(shapes.repeat_interleave, shapes.diagonal, shapes.gather),
     *(shapes.index_select, shapes.select, shapes.narrow, shapes.chunk),
     *(shapes.unbind, shapes.multinomial),
@@ -320,15 +372,17 @@ _METHODS: Final[dict[str, Callable[..., AnyValue]]] = {
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), shapes.new_made),
     "new_full": shapes.new_full,
     "is_contiguous": shapes.is_contiguous,
-    "is_floating_point": shapes.is_floating_point,
     **dict.fromkeys(("cpu", "cuda"), alike),
     "requires_grad_": of_floats,
     "__floordiv__": rules.divided,
     "__getitem__": shapes.taken,
+    "__setitem__": shapes.put,
+    **dict.fromkeys(("__lshift__", "__rshift__"), rules.bits),
 }
 _TYPES: Final[dict[str, dtype]] = {
     **{kind.name: kind for kind in DTYPES},
     **{"half": DTYPES[6], "float": DTYPES[8], "double": DTYPES[9]},
+    **{"cfloat": DTYPES[10], "cdouble": DTYPES[11]},
     **{"short": DTYPES[3], "int": DTYPES[4], "long": DTYPES[5]},
 }
 """All names of the types; some are methods, too."""
@@ -349,7 +403,13 @@ def _define() -> None:
     """Fill FUNCTIONS."""
     for name, rule in {**_BOTH, **_BESIDE, **FACTORIES}.items():
         _function(name, rule)
-    for named in (rules.einsum, shapes.split, rules.norm):
+    for name in {one.partition(".")[0] for one in TABLE}:
+        if f"torch.{name}" in LISTED["functions"]:
+            FUNCTIONS[name] = of_torch("torch", name)
+    for named in (
+        *(rules.einsum, shapes.split, rules.norm, shapes.meshgrid),
+        shapes.broadcast_tensors,
+    ):
         name = named.__name__
         FUNCTIONS[name] = of_torch("torch.functional", name, named)
 
@@ -361,16 +421,28 @@ def _function(name: str, rule: Callable[..., AnyValue]) -> None:
 def _give_methods() -> None:
     """Give tensors the methods of the same names, and operators."""
     for name, rule in {**_BOTH, **_METHODS}.items():
-        _method(name, rule)
+        _method(name, strictly(rule, f"Tensor.{name}"))
+    for name in LISTED["methods"]:
+        path = f"Tensor.{name}"
+        if rule := ruled(name, path, 1):
+            _method(name, rule)
+        elif name not in vars(Tensor):
+            _method(name, no_rule(path))
     for name in "float double half int long bool short bfloat16".split():
-        _method(name, shapes.as_type(_TYPES[name]))
-    for name in ("add", "sub", "mul", "div"):
-        _method(f"{name}_", in_place(getattr(Tensor, name)))
-    for name in ("relu_", "sigmoid_", "tanh_", "exp_", "sqrt_", "neg_", "abs_"):
-        _method(name, of_floats)
+        rule = shapes.as_type(_TYPES[name])
+        _method(name, strictly(rule, f"Tensor.{name}"))
+    for name in ("mul", "div"):
+        rule = in_place(getattr(Tensor, name))
+        _method(f"{name}_", strictly(rule, f"Tensor.{name}_"))
+    for name in ("relu_", "sigmoid_", "tanh_", "exp_", "sqrt_", "neg_"):
+        _method(name, strictly(of_floats, f"Tensor.{name}"))
         _function(name, of_floats)
     _give_operators()
-    for name, own in (("T", shapes.backwards), ("mT", shapes.transposed)):
+    for name, own in (
+        *(("T", shapes.backwards), ("mT", shapes.transposed), ("data", alike)),
+        *(("real", TABLE["real"]), ("imag", TABLE["imag"])),
+        *(("H", shapes.turned), ("mH", shapes.transposed)),
+    ):
         setattr(Tensor, name, property(strictly(own, f"Tensor.{name}")))
     Tensor.__getattr__ = _absent
 
@@ -381,23 +453,24 @@ def _give_operators() -> None:
         beside = name in "eq ne lt le gt ge".split()
         own = _beside_others(method) if beside else method
         setattr(Tensor, f"__{magic}__", own)
+    for name in ("add", "sub", "mul"):
+        setattr(Tensor, f"__i{name}__", getattr(Tensor, f"{name}_"))
+    Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]
     for name in _INVERSE.split():
         turned = _turned(getattr(Tensor, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", turned)
 
 
 def _absent(tensor: Tensor, name: str) -> AnyValue:
-    """A method that has no rule here, or the error for no method of torch."""
-    if name in LISTED["methods"]:
-        return no_rule(f"Tensor.{name}")
+    """The error for what tensors lack, here or in torch."""
     raise lacking("Tensor", name)
 
 
 def in_place(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     """The rule for a result that is written into the first argument."""
 
-    def written(input: Tensor, other: AnyValue) -> Tensor:
-        found = rule(input, other)
+    def written(input: Tensor, *more: AnyValue, **named: AnyValue) -> Tensor:
+        found = rule(input, *more, **named)
         rules.need(found.dtype.category <= input.dtype.category)
         if found.shape != input.shape:
             rules.refuse(f"{found.shape} does not fit into {input.shape}")
@@ -408,8 +481,7 @@ def in_place(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
 
 def _method(name: str, rule: Callable[..., AnyValue]) -> None:
     """Give tensors a method."""
-    known = strictly(rule, f"Tensor.{name}")
-    made = overridable(known, name, "torch._tensor")
+    made = overridable(rule, name, "torch._tensor")
     made.__qualname__ = f"Tensor.{name}"
     setattr(Tensor, name, made)
 
@@ -418,7 +490,7 @@ def _beside_others(method: Callable[..., AnyValue]) -> AnyValue:
     """A comparison, which says nothing of what is no number."""
 
     def compare(self: Tensor, other: AnyValue) -> AnyValue:
-        if isinstance(other, (Tensor, int, float)) or [*overrides([other])]:
+        if isinstance(other, (Tensor, int, float)) or is_traced(other):
             return method(self, other)
         return NotImplemented
 

@@ -244,7 +244,7 @@ def pad(
     input: Tensor,
     pad: Sequence[int],
     mode: str = "constant",
-    value: float = 0.0,
+    value: float | None = None,
 ) -> Tensor:
     """With more numbers at its edges."""
     need(*(type(one) is int for one in pad), input.numel())
@@ -252,13 +252,15 @@ def pad(
         refuse(f"padding of {len(pad)} for {input.ndim} dimensions")
     shape = list(input.shape)
     if mode != "constant":
-        need(mode in ("reflect", "replicate"), value == 0, floats(input))
+        need(mode in ("reflect", "replicate", "circular"), floats(input))
+        need(not value)
         need(len(pad) == 2 * (input.ndim - 2), min(pad) >= 0)
-    need(type(value) is not float or value == 0 or floats(input))
+    need(not value or type(value) is not float or floats(input))
     for at in range(len(pad) // 2):
         old = shape[-1 - at]
         before, after = pad[2 * at], pad[2 * at + 1]
         need(mode != "reflect" or max(before, after) < old)
+        need(mode != "circular" or max(before, after) <= old)
         need(before > -old, after > -old, old + before + after > 0)
         shape[-1 - at] += before + after
     return Tensor(shape, input.dtype)
@@ -320,11 +322,12 @@ def layer_norm(
     need(shape)
     if input.shape[-len(shape) :] != shape:
         refuse(f"expects [..., {str([*shape])[1:]}, got {list(input.shape)}")
-    _weights(input, shape, weight, bias)
+    fit_weights(input, shape, weight, bias)
     return of_floats(input)
 
 
-def _weights(input: Tensor, shape: AnyValue, *given: Tensor | None) -> None:
+def fit_weights(input: Tensor, shape: AnyValue, *given: Tensor | None) -> None:
+    """Refuse weights of another shape."""
     for one in given:
         if one is not None:
             if one.shape != shape:
@@ -355,7 +358,7 @@ def group_norm(
     if channels % num_groups:
         refuse(f"{channels} channels in {num_groups} groups")
     need(input.numel() > num_groups)
-    _weights(input, (channels,), weight, bias)
+    fit_weights(input, (channels,), weight, bias)
     return of_floats(input)
 
 
@@ -373,7 +376,7 @@ def batch_norm(
     need(input.ndim > 1, input.numel(), eps > 0)
     need(training or (running_mean is not None and running_var is not None))
     channels = (input.shape[1],)
-    _weights(input, channels, running_mean, running_var, weight, bias)
+    fit_weights(input, channels, running_mean, running_var, weight, bias)
     if training and input.numel() == input.shape[1]:
         refuse("more than one value per channel is needed for training")
     return of_floats(input)

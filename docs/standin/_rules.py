@@ -18,8 +18,12 @@ from ._tensor import (
     Tensor,
     bool_,
     broadcast,
+    complex64,
+    complex128,
     dtype,
+    float16,
     float32,
+    float64,
     int8,
     int16,
     int32,
@@ -51,6 +55,8 @@ def higher(a: dtype, b: dtype) -> dtype:
         return int16
     if a.rank in (6, 7) and b.rank in (6, 7) and a is not b:
         return float32
+    if {a, b} == {complex64, float64}:
+        return complex128
     return max(a, b, key=lambda one: one.rank)
 
 
@@ -61,14 +67,16 @@ def dtype_of(*values: AnyValue) -> dtype:
     of the tensors with dimensions.
     """
     kinds: list[list[dtype]] = [[], [], []]
-    numbers = {bool: bool_, int: int64, float: float32}
+    numbers = {bool: bool_, int: int64, float: float32, complex: complex64}
     for value in values:
         if isinstance(value, Tensor):
             kinds[1 + (value.ndim > 0)].append(value.dtype)
         else:
             kinds[0].append(numbers[type(value)])
     best = [reduce(higher, kind) for kind in kinds if kind]
-    return reduce(lambda a, b: a if a.category > b.category else b, best)
+    found = reduce(lambda a, b: a if a.category > b.category else b, best)
+    need(not found.is_complex or float16 not in best)
+    return reduce(higher, best) if found.is_complex else found
 
 
 def floats(*tensors: Tensor) -> dtype:
@@ -88,7 +96,7 @@ def same(*tensors: Tensor) -> dtype:
 
 def fraction(kind: dtype) -> dtype:
     """A type with fractions."""
-    return kind if kind.is_floating_point else float32
+    return kind if kind.category > 1 else float32
 
 
 # --- element by element -----------------------------------------------------
@@ -270,7 +278,7 @@ def total(
     dtype: dtype | None = None,
 ) -> Tensor:
     """A sum."""
-    kind = input.dtype if input.dtype.is_floating_point else int64
+    kind = input.dtype if input.dtype.category > 1 else int64
     return Tensor(without(input, dim, keepdim), dtype or kind)
 
 
@@ -295,7 +303,7 @@ def mean(
 ) -> Tensor:
     """A mean."""
     kind = dtype or input.dtype
-    need(kind.is_floating_point)
+    need(kind.category > 1)
     return Tensor(without(input, dim, keepdim), kind)
 
 
@@ -495,19 +503,29 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def einsum(equation: str, *operands: Tensor) -> Tensor:
     """A sum of products, by letters."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
-    letters = inputs.replace(",", "")
-    need((letters + output).isalpha() or not output)
+    dots = {each: "..." in each for each in inputs.split(",")}
+    letters = inputs.replace(",", "").replace("...", "")
+    need((letters + output.replace("...", "")).isalpha() or not output)
     once = [one for one in {*letters} if letters.count(one) == 1]
-    output = output if arrow else "".join(sorted(once))
+    output = output if arrow else "..." + "".join(sorted(once))
     sizes: dict[str, int] = {}
+    lead: list[int] = []
     for each, one in zip(inputs.split(","), operands, strict=True):
-        need(len(each) == one.ndim)
-        for letter, size in zip(each, one.shape, strict=True):
+        own, at = [*one.shape], each.find("...")
+        named = each.replace("...", "")
+        more = len(own) - len(named)
+        need(more == 0 or (dots[each] and more > 0))
+        lead = broadcast(lead, own[at : at + more] if dots[each] else [])
+        del own[at : at + more]
+        for letter, size in zip(named, own, strict=True):
             if sizes.setdefault(letter, size) != size:
                 need(1 not in (size, sizes[letter]))
                 refuse(f"{letter} is {sizes[letter]} and {size}")
-    need(len({*output}) == len(output), same(*operands) is not bool_)
-    return Tensor([sizes[letter] for letter in output], same(*operands))
+    before, whole, behind = output.partition("...")
+    need(whole or not lead, len({*before, *behind}) == len(before + behind))
+    need(same(*operands) is not bool_)
+    first, last = ([sizes[one] for one in end] for end in (before, behind))
+    return Tensor([*first, *lead * bool(whole), *last], same(*operands))
 
 
 def int_index(index: Tensor) -> Tensor:

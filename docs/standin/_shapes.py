@@ -18,6 +18,7 @@ from ._rules import (
 )
 from ._tensor import (
     AnyValue,
+    NoRule,
     OutOfRange,
     Tensor,
     bool_,
@@ -37,7 +38,7 @@ def sizes_of(sizes: tuple[AnyValue, ...]) -> list[int]:
     return found
 
 
-def _resized(input: Tensor, at: int, *sizes: int) -> Tensor:
+def resized(input: Tensor, at: int, *sizes: int) -> Tensor:
     """A tensor with other sizes in place of one."""
     head, tail = input.shape[:at], input.shape[at + 1 :]
     return Tensor([*head, *sizes, *tail], input.dtype)
@@ -106,7 +107,7 @@ def unflatten(input: Tensor, dim: int, sizes: AnyValue) -> Tensor:
     at = known(dim, input.ndim)
     need(input.ndim)
     inner = reshape(Tensor([input.shape[at]]), [*sizes])
-    return _resized(input, at, *inner.shape)
+    return resized(input, at, *inner.shape)
 
 
 def permute(input: Tensor, *dims: AnyValue) -> Tensor:
@@ -143,6 +144,12 @@ def t(input: Tensor) -> Tensor:
     """The transposed matrix."""
     if input.ndim > 2:
         refuse(f"t() of {input.ndim} dimensions")
+    return backwards(input)
+
+
+def turned(input: Tensor) -> Tensor:
+    """As `t`, of matrices only."""
+    need(input.ndim in (0, 2))
     return backwards(input)
 
 
@@ -218,15 +225,7 @@ def repeat_interleave(
     if dim is None:
         return Tensor([input.numel() * repeats], input.dtype)
     at = known(dim, input.ndim)
-    return _resized(input, at, input.shape[at] * repeats)
-
-
-def roll(input: Tensor, shifts: int, dims: int | None = None) -> Tensor:
-    """Moved around."""
-    if dims is not None:
-        need(input.ndim)
-        known(dims, input.ndim)
-    return alike(input)
+    return resized(input, at, input.shape[at] * repeats)
 
 
 def flip(input: Tensor, *dims: AnyValue) -> Tensor:
@@ -283,6 +282,17 @@ def taken(input: Tensor, place: AnyValue | None) -> Tensor:
     return found
 
 
+def put(input: Tensor, index: AnyValue | None, value: AnyValue) -> None:
+    """Other numbers at what an index takes."""
+    place = taken(input, index)
+    if isinstance(value, Tensor):
+        given = [1] * (place.ndim - value.ndim) + list(value.shape)
+        while len(given) > place.ndim and given[0] == 1:
+            del given[0]
+        if broadcast(given, place.shape) != [*place.shape]:
+            refuse(f"{value} does not fit into {place}")
+
+
 def _indices(input: Tensor, place: AnyValue) -> list[AnyValue]:
     """An index, with slices in the place of dimensions that it leaves out."""
     indices = list(place) if isinstance(place, tuple) else [place]
@@ -312,6 +322,10 @@ def _indices(input: Tensor, place: AnyValue) -> list[AnyValue]:
 def _places(places: AnyValue, size: int) -> list[int]:
     """The shape of a tensor, or of nested lists, that says places."""
     if isinstance(places, Tensor):
+        if places.dtype is bool_:
+            raise NoRule(
+                "its size depends on numbers, and here are only shapes"
+            )
         return [*int_index(places).shape]
     need(*(type(one) is int for one in places))
     if any(not -size <= one < size for one in places):
@@ -345,7 +359,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Some places of a dimension."""
     at = known(dim, input.ndim)
     need(input.ndim, int_index(index).ndim == 1)
-    return _resized(input, at, *index.shape)
+    return resized(input, at, *index.shape)
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
@@ -361,7 +375,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     need(start >= 0)
     if not start <= start + length <= input.shape[at]:
         refuse(f"{length} from {start} on, of {input.shape[at]}")
-    return _resized(input, at, length)
+    return resized(input, at, length)
 
 
 def cat(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
@@ -403,7 +417,7 @@ def split(
     need(*(type(one) is int for one in sizes))
     if sum(sizes) != whole:
         refuse(f"parts of {[*sizes]} do not make {whole}")
-    found = tuple(_resized(tensor, at, size) for size in sizes)
+    found = tuple(resized(tensor, at, size) for size in sizes)
     for one in found:
         one.packed = at == 0
     return found
@@ -427,7 +441,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """A tensor for each place of a dimension."""
     at = known(dim, input.ndim)
     need(input.ndim)
-    found = tuple(_resized(input, at) for _ in range(input.shape[at]))
+    found = tuple(resized(input, at) for _ in range(input.shape[at]))
     for one in found:
         one.packed = at == 0
     return found
@@ -590,11 +604,6 @@ def is_contiguous(input: Tensor) -> bool:
     return True
 
 
-def is_floating_point(input: Tensor) -> bool:
-    """Whether the numbers have fractions."""
-    return input.dtype.is_floating_point
-
-
 def size(input: Tensor, dim: int | None = None) -> AnyValue:
     """The shape, or the size of one dimension."""
     if dim is None:
@@ -640,6 +649,27 @@ def of_type(input: Tensor, dtype: dtype) -> Tensor:
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Of the type of another."""
     return Tensor(input.shape, other.dtype)
+
+
+def meshgrid(*tensors: AnyValue, indexing: str) -> tuple[Tensor, ...]:
+    """The places of a grid, a tensor for each of its dimensions."""
+    alone = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+    given = [*tensors[0]] if alone else [*tensors]
+    need(given, indexing in ("ij", "xy"), *(one.ndim < 2 for one in given))
+    need(len({one.dtype for one in given}) == 1)
+    sizes = [one.numel() for one in given]
+    if indexing == "xy":
+        sizes[:2] = sizes[1::-1]
+    found = tuple(Tensor(sizes, one.dtype) for one in given)
+    for one in found:
+        one.packed = False
+    return found
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors as if repeated, to the shape that all fit."""
+    shape = broadcast(*(one.shape for one in tensors))
+    return tuple(Tensor(shape, one.dtype) for one in tensors)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -29,22 +29,35 @@ class dtype:
 
     @property
     def category(self) -> int:
-        """0 for yes or no, 1 for whole numbers, 2 for fractions."""
-        return min(self.rank, 1) + self.is_floating_point
+        """0 for yes or no, 1 for whole numbers, 2 for fractions, 3 complex."""
+        return min(self.rank, 1) + (self.rank > 5) + self.is_complex
 
     @property
     def is_floating_point(self) -> bool:
-        """Whether it has fractions."""
-        return self.rank >= 6
+        """Whether it has fractions, and is not complex."""
+        return 6 <= self.rank < 10
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether its numbers are complex."""
+        return self.rank >= 10
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
 
-_NAMES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64"
+_NAMES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
+    "complex64 complex128"
+)
 DTYPES = tuple(dtype(name, rank) for rank, name in enumerate(_NAMES.split()))
-bool_, uint8, int8, int16, int32, int64, *_floats = DTYPES
-float16, bfloat16, float32, float64 = _floats
+bool_, uint8, int8, int16, int32, int64, *_others = DTYPES
+float16, bfloat16, float32, float64, complex64, complex128 = _others
+
+
+def real_of(kind: dtype) -> dtype:
+    """The type of the parts of complex numbers; other types stay."""
+    return {complex64: float32, complex128: float64}.get(kind, kind)
 
 
 class NoRule(NotImplementedError):
@@ -96,6 +109,11 @@ def overrides(values: Iterable[AnyValue]) -> Iterator[AnyValue]:
             yield value
 
 
+def is_traced(*values: AnyValue) -> bool:
+    """Whether any class wants to be asked."""
+    return bool([*overrides(values)])
+
+
 _OF_SIZES: Final = ("zeros", "ones", "empty", "rand", "randn", "expand")
 
 
@@ -112,7 +130,7 @@ def asked(
     """
     if args and function.__name__ in _OF_SIZES:
         sizes = args[isinstance(args[0], Tensor) :]
-        if len(sizes) > 1 and any(overrides(sizes[:1])):
+        if len(sizes) > 1 and is_traced(sizes[0]):
             raise TypeError(
                 f"{function.__name__}() takes 1 positional argument but "
                 f"{len(sizes)} were given: give the sizes as one tuple"
@@ -131,12 +149,14 @@ class Tensor:
 
     __module__ = "torch"
     requires_grad = False
-    is_sparse = is_quantized = is_meta = False
+    is_sparse = is_quantized = is_meta = is_cuda = False
     grad = None
 
     def __init__(
         self, shape: Iterable[int] = (), dtype: dtype = float32
     ) -> None:
+        if isinstance(shape, int):
+            raise NoRule("a tensor of given sizes is made by torch.empty")
         self.shape = Size(shape)
         if any(type(size) is not int for size in self.shape):
             raise NoRule("sizes are whole numbers")
@@ -170,6 +190,18 @@ class Tensor:
         """How many numbers it has."""
         return self.shape.numel()
 
+    ndimension, nelement = dim, numel
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one number."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its numbers."""
+        return self.numel() * self.itemsize
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -182,17 +214,8 @@ class Tensor:
     __getitem__: AnyValue
     __getattr__: AnyValue
 
-    def __setitem__(self, index: AnyValue, value: AnyValue) -> None:
-        place = self[index]
-        if isinstance(value, Tensor):
-            given = [1] * (place.ndim - value.ndim) + list(value.shape)
-            while len(given) > place.ndim and given[0] == 1:
-                del given[0]
-            if broadcast(given, place.shape) != [*place.shape]:
-                raise RuntimeError(f"{value} does not fit into {place}")
-
     def _no_data(self) -> NoReturn:
-        raise NotImplementedError(
+        raise NoRule(
             "the torch of this page computes shapes and no numbers: install "
             "fx to ask a tensor for its values"
         )

@@ -1,14 +1,18 @@
 """A stand-in for torch.nn."""
 
-from .._functions import LISTED, lacking
+from .._forms import LISTED
+from .._functions import lacking
 from .._tensor import AnyValue
 from . import functional as functional
+from . import init as init
 from . import modules as modules
 from .layers import LAYERS, unknown
 from .modules import Module as Module
 from .modules import ModuleDict as ModuleDict
 from .modules import ModuleList as ModuleList
 from .modules import Parameter as Parameter
+from .modules import ParameterDict as ParameterDict
+from .modules import ParameterList as ParameterList
 from .modules import Sequential as Sequential
 
 globals().update(LAYERS)

@@ -266,31 +266,60 @@ class ModuleList(Sequential):
 class ModuleDict(Module):
     """Modules by their names."""
 
-    def __init__(self, modules: AnyValue = ()) -> None:
-        super().__init__()
-        for name, module in dict(modules).items():
-            self[name] = module
+    holder = "_modules"
 
-    def __setitem__(self, name: str, module: Module) -> None:
-        self.add_module(name, module)
+    def __init__(self, held: AnyValue = ()) -> None:
+        super().__init__()
+        for name, one in dict(held).items():
+            self[name] = one
+
+    def __setitem__(self, name: str, one: AnyValue) -> None:
+        setattr(self, name, one)
 
     def __getitem__(self, name: str) -> AnyValue:
-        return self._modules[name]
+        return getattr(self, self.holder)[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+        return iter(getattr(self, self.holder))
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(getattr(self, self.holder))
 
     def keys(self) -> Iterable[str]:
         """The names."""
-        return self._modules.keys()  # type: ignore[no-any-return]
+        return iter(self)
 
-    def values(self) -> Iterable[Module]:
-        """The modules."""
-        return self._modules.values()  # type: ignore[no-any-return]
+    def values(self) -> Iterable[AnyValue]:
+        """What they name."""
+        return (self[name] for name in self)
 
-    def items(self) -> Iterable[tuple[str, Module]]:
+    def items(self) -> Iterable[tuple[str, AnyValue]]:
         """Both."""
-        return self._modules.items()  # type: ignore[no-any-return]
+        return ((name, self[name]) for name in self)
+
+
+class ParameterDict(ModuleDict):
+    """Parameters by their names."""
+
+    holder = "_parameters"
+
+
+class ParameterList(ParameterDict):
+    """Parameters in a list."""
+
+    def __init__(self, values: Iterable[AnyValue] = ()) -> None:
+        super().__init__(enumerate(values))
+
+    def __setitem__(self, at: int | str, one: AnyValue) -> None:
+        super().__setitem__(str(at), one)
+
+    def __getitem__(self, at: AnyValue) -> AnyValue:
+        return [*self._parameters.values()][at]
+
+    def __iter__(self) -> Iterator[AnyValue]:
+        return iter([*self._parameters.values()])
+
+    def append(self, one: AnyValue) -> Module:
+        """Hold one more, behind the others."""
+        self[len(self)] = one
+        return self

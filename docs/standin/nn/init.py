@@ -1,0 +1,35 @@
+"""A stand-in for torch.nn.init: numbers are drawn, which do not matter here."""
+
+from __future__ import annotations
+
+import math
+
+from .._forms import fitted, forms, matters
+from .._functions import lacking, unknown
+from .._tensor import AnyValue, Tensor
+
+_OF_MATRICES = ("xavier_", "kaiming_", "orthogonal_", "sparse_", "dirac_")
+
+
+def __getattr__(name: str) -> AnyValue:
+    """A function that fills a tensor, and gives it back."""
+    path = f"torch.nn.init.{name}"
+    if not (own := forms(f"init.{name}")):
+        raise lacking("torch.nn.init", name)
+
+    def fill(*args: AnyValue, **kwargs: AnyValue) -> Tensor:
+        values = fitted(own[0][1], args, kwargs, "", 0)
+        names = [one.name for one in own[0][1] if matters(one)]
+        given = dict(zip(names, values or (), strict=False))
+        sizes = [given.get(one, 1) for one in ("std", "gain")]
+        ordered = given.get("a", 0) <= given.get("b", math.inf)
+        if not (values and values[0].numel() and min(sizes) > 0 and ordered):
+            raise unknown(path)
+        found: Tensor = values[0]
+        if found.ndim < 2 and name.startswith(_OF_MATRICES):
+            raise ValueError(f"{name} needs 2 dimensions, not {found.ndim}")
+        return found
+
+    fill.__name__ = fill.__qualname__ = name
+    fill.__module__ = "torch.nn.init"
+    return fill

@@ -18,9 +18,8 @@ from . import nn as nn
 from . import overrides as overrides
 from . import return_types as return_types
 from . import utils as utils
-from ._functions import _TYPES, FUNCTIONS, MADE, of_torch, overridable
+from ._functions import _TYPES, MADE, of_torch, overridable
 from ._ops import HigherOrderOperator
-from ._rules import length
 from ._shapes import broadcast_tensors
 from ._tensor import AnyValue as AnyValue
 from ._tensor import Size as Size
@@ -77,7 +76,7 @@ for _name in ("sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"):
     globals()[_name] = _Names()
 for _name in ("strided", "contiguous_format", "channels_last"):
     globals()[_name] = _Names()
-globals().update(_TYPES, **FUNCTIONS)
+globals().update(_TYPES)
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 
 
@@ -171,8 +170,6 @@ special, linalg, fft, functional = (
 )
 for _name in ("_special", "_linalg", "_fft"):
     setattr(_C, _name, _space(f"torch._C.{_name}"))
-functional.einsum = FUNCTIONS["einsum"]
-linalg.norm = of_torch("torch.linalg", "norm", length)
 
 
 def __getattr__(name: str) -> AnyValue:

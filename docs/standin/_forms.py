@@ -59,8 +59,9 @@ def _parameters(text: str) -> Iterator[Parameter]:
             value = ast.literal_eval(default) if default else ...
             value = None if kind == "ScalarType?" else value
             own = "input" if name == "self" else name
-            yield Parameter(own, kind, value, behind or name == "alpha")
-    if "pin_memory" in text:
+            factor = (kind, name) == ("Scalar", "alpha")
+            yield Parameter(own, kind, value, behind or factor)
+    if "pin_memory" in text and "non_blocking" not in text:
         yield Parameter("requires_grad", "bool", False, True)
 
 
@@ -123,11 +124,13 @@ def of_kind(kind: str, value: AnyValue, number: bool = False) -> AnyValue:
         return value
     if kind == "Any":
         return value
+    kinds = _KINDS.get(kind, ())
+    exact = type(value) in kinds or isinstance(value, Tensor)
+    if not (exact and isinstance(value, kinds)):
+        return ...
     if kind == "Device":
         needs_place(value)
-    kinds = _KINDS.get(kind, ())
-    exact = type(value) in kinds or isinstance(value, (Tensor, device))
-    return value if exact and isinstance(value, kinds) else ...
+    return value
 
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {

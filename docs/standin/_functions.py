@@ -10,18 +10,14 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Final
+from typing import Final, NoReturn
 
-from . import _nets as nets
 from . import _rules as rules
 from . import _shapes as shapes
 from ._forms import LISTED, fitted, forms
-from ._rules import alike, counted, fractions, of_floats
+from ._rules import alike
 from ._table import COMPLEX, TABLE
 from ._tensor import DTYPES, AnyValue, NoRule, Tensor, asked, dtype, is_traced
-
-FUNCTIONS: Final[dict[str, Callable[..., AnyValue]]] = {}
-"""The functions of torch, by name."""
 
 
 def overridable(
@@ -43,34 +39,25 @@ MADE: Final[dict[tuple[str, str], Callable[..., AnyValue]]] = {}
 """The functions of that list that were asked for, by module and name."""
 
 
-def strictly(
-    rule: Callable[..., AnyValue], name: str
-) -> Callable[..., AnyValue]:
-    """A rule that does not know what it does not read.
-
-    Its result is what torch gives, or torch refuses the call, too, or it
-    raises NoRule: for an argument that the rule does not have, or one of a kind
-    that it does not handle.
-    """
-    signature = inspect.signature(rule)
-
-    @wraps(rule)
-    def known(*args: AnyValue, **kwargs: AnyValue) -> AnyValue:
-        fit(signature, args, kwargs)
-        return rule(*args, **kwargs)
-
-    return guarded(known, name)
+_ROWS: Final[dict[str, dict[str, Callable[..., AnyValue]]]] = {}
+for _key, _rule in TABLE.items():
+    _python = _key.startswith(("F.", "functional."))
+    _row = _ROWS.setdefault(_key if _python else _key.partition(".")[0], {})
+    _row[_key] = _rule
 
 
-def ruled(name: str, path: str = "", start: int = 0) -> AnyValue:
-    """The rule for a function of torch by its forms; None if it has none.
+def ruled(name: str, path: str, start: int = 0) -> AnyValue:
+    """The rule for a function of torch; None if it has none.
 
     Of a method the first argument is its tensor, and `start` is 1.
     """
-    own = {k: v for k, v in TABLE.items() if name in (k, k.rpartition(".")[0])}
-    base = name.removesuffix("_")
-    if not own and name != base and ruled(base) and name in LISTED["forms"]:
-        return guarded(in_place(ruled(base, start=start)), path)
+    raw = RAW.get(path if start else name)
+    if raw:
+        return guarded(raw, path)
+    own, base = _ROWS.get(name), name.removesuffix("_")
+    if not own and name != base and name in LISTED["forms"]:
+        inner = ruled(base, path, start)
+        return inner and guarded(in_place(inner), path)
     if not own:
         return None
 
@@ -81,14 +68,13 @@ def ruled(name: str, path: str = "", start: int = 0) -> AnyValue:
                 rule = own.get(form) or (own[name] if len(own) == 1 else None)
                 rules.need(rule)
                 found = rule(*values)  # type: ignore[misc]
-                rules.need(
-                    not kwargs.get("requires_grad") or found.dtype.category > 1
-                )
+                trained = kwargs.get("requires_grad")
+                rules.need(not trained or found.dtype.category > 1)
                 return found
         raise NoRule
 
     known.__name__ = name
-    return guarded(known, path or f"torch.{name}")
+    return guarded(known, path)
 
 
 def guarded(
@@ -120,26 +106,6 @@ def is_complex(value: AnyValue) -> bool:
     """Whether a value is of complex numbers, or their dtype."""
     kind = value.dtype if isinstance(value, Tensor) else value
     return isinstance(kind, dtype) and kind.is_complex
-
-
-def fit(signature: inspect.Signature, args: AnyValue, kwargs: AnyValue) -> None:
-    """Raise unless arguments are of the types that a signature says.
-
-    None is one only where it is written, as in `int | None`.
-    """
-    given = signature.bind(*args, **kwargs).arguments
-    for name, value in given.items():
-        parameter = signature.parameters[name]
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        kinds = str(parameter.annotation).split(" | ")
-        own = type(value).__name__
-        fits = own in kinds or (value is None and "None" in kinds)
-        fits |= own == "int" and "float" in kinds
-        fits |= "Tensor" in kinds and isinstance(value, Tensor)
-        rest = {*kinds} - {"None", "int", "bool", "float", "str", "dtype"}
-        rest -= {"Tensor"}
-        rules.need(fits or (rest and value is not None))
 
 
 def unknown(name: str, why: object = "") -> NoRule:
@@ -207,9 +173,7 @@ def lacking(module: str, name: str, owner: str = "") -> AttributeError:
     return AttributeError(f"{owner or module} has no {name!r}{meant}")
 
 
-def of_torch(
-    module: str, name: str, rule: Callable[..., AnyValue] | None = None
-) -> Callable[..., AnyValue]:
+def of_torch(module: str, name: str) -> Callable[..., AnyValue]:
     """A function of torch, which asks its arguments first.
 
     One that torch has in Python asks them with all defaults filled in.
@@ -217,29 +181,17 @@ def of_torch(
     Raises:
         AttributeError: torch has none, or none that can be recorded.
     """
-    entry = LISTED["functions"].get(f"{module}.{name}")
+    path = f"{module}.{name}"
+    entry = LISTED["functions"].get(path)
     if entry is None:
         raise lacking(module, name)
     key = entry["module"], entry["name"]
     if key not in MADE:
-        path = f"{module}.{name}"
-        known = strictly(rule, path) if rule else None
-        if not known:
-            short = {
-                "torch.nn.functional": "F",
-                "torch.functional": "functional",
-            }
-            own = f"{short.get(entry['module'])}.{name}"
-            known = ruled(
-                own if own in LISTED["forms"] else entry["name"], path
-            )
+        short = {"torch.nn.functional": "F", "torch.functional": "functional"}
+        own = f"{short.get(entry['module'])}.{name}"
+        known = ruled(own, path) or ruled(entry["name"], path)
         MADE[key] = _made(entry, known or no_rule(path))
     return MADE[key]
-
-
-def as_default(value: AnyValue, default: AnyValue) -> bool:
-    """Whether an argument is the default, and of its type."""
-    return type(value) is type(default) and bool(value == default)
 
 
 def _made(
@@ -250,10 +202,10 @@ def _made(
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [
-            inspect.Parameter(one[0], kind, default=one[1])
-            if len(one) == 2
-            else inspect.Parameter(one[0], kind)
-            for one in entry["parameters"]
+            inspect.Parameter(
+                one, kind, default=[*default, inspect.Parameter.empty][0]
+            )
+            for one, *default in entry["parameters"]
         ]
     )
 
@@ -263,122 +215,13 @@ def _made(
         given = dict(bound.arguments)
         first = tuple(given.pop(n) for n in [*given][: entry["handed"]])
         found = asked(function, first, given)
-        if found:
-            return found[0]
-        own = signature.parameters
-        changed = {
-            k: v for k, v in given.items() if not as_default(v, own[k].default)
-        }
-        return rule(*first, **changed)
+        return found[0] if found else rule(*first, **given)
 
     function.__name__ = function.__qualname__ = entry["name"]
     function.__module__ = entry["module"]
     return function
 
 
-_RULES: Final[tuple[tuple[str, Callable[..., AnyValue]], ...]] = (
-    ("neg negative square sign relu positive", counted),
-    (
-        "sigmoid tanh exp log sqrt rsqrt sin cos tan erf erfc log1p expm1 log2 "
-        "log10 exp2 asin acos atan sinh cosh reciprocal",
-        fractions,
-    ),
-    ("trunc selu logit", of_floats),
-    ("floor ceil round", counted),
-    ("isnan isinf isfinite logical_not signbit", rules.asked_whether),
-    ("mul multiply", rules.joined),
-    ("fmod remainder floor_divide", rules.divided),
-    ("maximum minimum", rules.paired),
-    ("bitwise_and bitwise_or bitwise_xor", rules.bits),
-    ("bitwise_not", rules.turned),
-    ("pow", rules.raised),
-    ("div divide", rules.div),
-    ("eq ne lt le gt ge", rules.compared),
-    ("logical_and logical_or logical_xor", rules.both),
-    ("sum", rules.total),
-    ("prod", rules.product),
-    ("mean", rules.mean),
-    ("amax amin", rules.extreme),
-    ("max min", rules.largest),
-    ("median", rules.middle),
-    ("argmax argmin", rules.found_at),
-    ("all any", rules.whether),
-    ("cumsum cumprod", rules.running),
-    ("softmax log_softmax", rules.shared),
-    ("reshape", shapes.reshaped),
-    ("permute", shapes.permuted),
-    ("transpose swapaxes swapdims", shapes.transpose),
-    ("tril triu", shapes.triangle),
-    ("flip", shapes.flipped),
-    ("clamp clip", rules.clamp),
-)
-_OWN: Final = (
-    *(rules.masked_fill, rules.clamp_min, rules.clamp_max, rules.sort),
-    *(rules.argsort, rules.topk, rules.matmul, rules.outer),
-    *(shapes.flatten, shapes.unflatten, shapes.t),
-    *(shapes.squeeze, shapes.unsqueeze, shapes.broadcast_to),
-    *(shapes.repeat_interleave, shapes.diagonal, shapes.gather),
-    *(shapes.index_select, shapes.select, shapes.narrow, shapes.chunk),
-    *(shapes.unbind, shapes.multinomial),
-)
-_BOTH: Final[dict[str, Callable[..., AnyValue]]] = {
-    **{name: rule for names, rule in _RULES for name in names.split()},
-    **{own.__name__: own for own in _OWN},
-    **{"mm": rules.mm, "bmm": rules.bmm, "mv": rules.mv, "dot": rules.dot},
-    "detach": alike,
-    "clone": alike,
-}
-"""What is a function and a method."""
-
-_BESIDE: Final[dict[str, Callable[..., AnyValue]]] = {
-    "where": rules.where,
-    **dict.fromkeys(("cat", "concat", "concatenate"), shapes.cat),
-    "stack": shapes.stack,
-    "batch_norm": nets.batch_norm,
-    **{f"conv{n}d": nets.convolution(n) for n in (1, 2, 3)},
-    **{f"conv_transpose{n}d": nets.spreading(n) for n in (1, 2, 3)},
-    "avg_pool1d": nets.average(1),
-    **dict.fromkeys(("zeros_like", "ones_like", "empty_like"), shapes.like),
-    **dict.fromkeys(("rand_like", "randn_like"), shapes.drawn_like),
-    "full_like": shapes.full_like,
-    "rms_norm": nets.rms_norm,
-    "cosine_similarity": nets.cosine_similarity,
-    "pixel_shuffle": nets.pixel_shuffle,
-}
-"""Functions that are no methods."""
-
-FACTORIES: Final[dict[str, Callable[..., AnyValue]]] = {
-    **dict.fromkeys(("zeros", "ones", "empty"), shapes.made),
-    **dict.fromkeys(("rand", "randn"), shapes.drawn),
-    **{
-        name: getattr(shapes, name)
-        for name in "full randint randperm eye linspace arange tensor".split()
-    },
-    "as_tensor": shapes.tensor,
-}
-_METHODS: Final[dict[str, Callable[..., AnyValue]]] = {
-    **{name: getattr(shapes, name) for name in "reshape permute flip".split()},
-    **{name: getattr(shapes, name) for name in "view expand repeat".split()},
-    **{name: getattr(shapes, name) for name in "view_as expand_as to".split()},
-    "type": shapes.of_type,
-    "contiguous": shapes.contiguous,
-    "size": shapes.size,
-    "type_as": shapes.type_as,
-    "split": shapes.split_method,
-    "norm": rules.norm,
-    "where": lambda input, condition, other: rules.where(
-        condition, input, other
-    ),
-    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), shapes.new_made),
-    "new_full": shapes.new_full,
-    "is_contiguous": shapes.is_contiguous,
-    **dict.fromkeys(("cpu", "cuda"), alike),
-    "requires_grad_": of_floats,
-    "__floordiv__": rules.divided,
-    "__getitem__": shapes.taken,
-    "__setitem__": shapes.put,
-    **dict.fromkeys(("__lshift__", "__rshift__"), rules.bits),
-}
 _TYPES: Final[dict[str, dtype]] = {
     **{kind.name: kind for kind in DTYPES},
     **{"half": DTYPES[6], "float": DTYPES[8], "double": DTYPES[9]},
@@ -399,52 +242,52 @@ _MAGIC: Final = {
 }
 
 
-def _define() -> None:
-    """Fill FUNCTIONS."""
-    for name, rule in {**_BOTH, **_BESIDE, **FACTORIES}.items():
-        _function(name, rule)
-    for name in {one.partition(".")[0] for one in TABLE}:
-        if f"torch.{name}" in LISTED["functions"]:
-            FUNCTIONS[name] = of_torch("torch", name)
-    for named in (
-        *(rules.einsum, shapes.split, rules.norm, shapes.meshgrid),
-        shapes.broadcast_tensors,
-    ):
-        name = named.__name__
-        FUNCTIONS[name] = of_torch("torch.functional", name, named)
+def _as_type(name: str) -> Callable[..., AnyValue]:
+    return lambda input: shapes.cast(input, _TYPES[name])
 
 
-def _function(name: str, rule: Callable[..., AnyValue]) -> None:
-    FUNCTIONS[name] = overridable(strictly(rule, f"torch.{name}"), name)
+RAW: Final[dict[str, Callable[..., AnyValue]]] = {
+    "functional.einsum": rules.einsum,
+    "functional.meshgrid": shapes.meshgrid,
+    "functional.broadcast_tensors": shapes.broadcast_tensors,
+    "tensor": shapes.tensor,
+    "as_tensor": shapes.tensor,
+    "Tensor.norm": rules.norm,
+    "Tensor.where": lambda input, condition, other: rules.where(
+        condition, input, other
+    ),
+    "Tensor.type": lambda input, dtype: shapes.cast(input, dtype),
+    "Tensor.__floordiv__": rules.divided,
+    "Tensor.__getitem__": shapes.taken,
+    "Tensor.__setitem__": shapes.put,
+    **dict.fromkeys(("Tensor.__lshift__", "Tensor.__rshift__"), rules.bits),
+    **dict.fromkeys(("Tensor.cpu", "Tensor.cuda"), alike),
+    **{
+        f"Tensor.{name}": _as_type(name)
+        for name in "float double half int long bool short bfloat16".split()
+    },
+}
+"""Rules of what has no form: their own parameters say what they take."""
 
 
 def _give_methods() -> None:
-    """Give tensors the methods of the same names, and operators."""
-    for name, rule in {**_BOTH, **_METHODS}.items():
-        _method(name, strictly(rule, f"Tensor.{name}"))
-    for name in LISTED["methods"]:
+    """Give tensors their methods, operators and properties."""
+    own = [name[7:] for name in RAW if name.startswith("Tensor.")]
+    for name in (*LISTED["methods"], *own):
         path = f"Tensor.{name}"
-        if rule := ruled(name, path, 1):
-            _method(name, rule)
-        elif name not in vars(Tensor):
-            _method(name, no_rule(path))
-    for name in "float double half int long bool short bfloat16".split():
-        rule = shapes.as_type(_TYPES[name])
-        _method(name, strictly(rule, f"Tensor.{name}"))
-    for name in ("mul", "div"):
-        rule = in_place(getattr(Tensor, name))
-        _method(f"{name}_", strictly(rule, f"Tensor.{name}_"))
-    for name in ("relu_", "sigmoid_", "tanh_", "exp_", "sqrt_", "neg_"):
-        _method(name, strictly(of_floats, f"Tensor.{name}"))
-        _function(name, of_floats)
+        rule = ruled(name, path, 1)
+        if rule or name not in vars(Tensor):
+            made = overridable(rule or no_rule(path), name, "torch._tensor")
+            made.__qualname__ = path
+            setattr(Tensor, name, made)
     _give_operators()
-    for name, own in (
+    for name, rule in (
         *(("T", shapes.backwards), ("mT", shapes.transposed), ("data", alike)),
         *(("real", TABLE["real"]), ("imag", TABLE["imag"])),
         *(("H", shapes.turned), ("mH", shapes.transposed)),
     ):
-        setattr(Tensor, name, property(strictly(own, f"Tensor.{name}")))
-    Tensor.__getattr__ = _absent
+        setattr(Tensor, name, property(guarded(rule, f"Tensor.{name}")))
+    Tensor.__getattr__ = lambda tensor, name: _absent(name)
 
 
 def _give_operators() -> None:
@@ -461,8 +304,8 @@ def _give_operators() -> None:
         setattr(Tensor, f"__r{name}__", turned)
 
 
-def _absent(tensor: Tensor, name: str) -> AnyValue:
-    """The error for what tensors lack, here or in torch."""
+def _absent(name: str) -> NoReturn:
+    """Raise the error for what tensors lack, here or in torch."""
     raise lacking("Tensor", name)
 
 
@@ -477,13 +320,6 @@ def in_place(rule: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
         return alike(input)
 
     return written
-
-
-def _method(name: str, rule: Callable[..., AnyValue]) -> None:
-    """Give tensors a method."""
-    made = overridable(rule, name, "torch._tensor")
-    made.__qualname__ = f"Tensor.{name}"
-    setattr(Tensor, name, made)
 
 
 def _beside_others(method: Callable[..., AnyValue]) -> AnyValue:
@@ -502,5 +338,4 @@ def _turned(method: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
     return lambda self, other: method(other, self)
 
 
-_define()
 _give_methods()

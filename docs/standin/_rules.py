@@ -107,133 +107,97 @@ def shape_of(value: AnyValue) -> tuple[int, ...]:
     return value.shape if isinstance(value, Tensor) else ()
 
 
-def alike(input: Tensor) -> Tensor:
+def alike(x: Tensor) -> Tensor:
     """A result of the shape and type of its argument."""
-    return Tensor(input.shape, input.dtype)
+    return Tensor(x.shape, x.dtype)
 
 
-def counted(input: Tensor) -> Tensor:
+def counted(x: Tensor) -> Tensor:
     """As `alike`, of numbers."""
-    need(input.dtype is not bool_)
-    return alike(input)
+    need(x.dtype is not bool_)
+    return alike(x)
 
 
-def fractions(input: Tensor) -> Tensor:
+def fractions(x: Tensor) -> Tensor:
     """As `alike`, with fractions."""
-    return Tensor(input.shape, fraction(input.dtype))
+    return Tensor(x.shape, fraction(x.dtype))
 
 
-def of_floats(input: Tensor) -> Tensor:
+def of_floats(x: Tensor) -> Tensor:
     """As `alike`, of fractions only."""
-    return Tensor(input.shape, floats(input))
+    return Tensor(x.shape, floats(x))
 
 
-def asked_whether(input: Tensor) -> Tensor:
+def asked_whether(x: Tensor) -> Tensor:
     """Yes or no for each number."""
-    return Tensor(input.shape, bool_)
+    return Tensor(x.shape, bool_)
 
 
-def joined(input: AnyValue, other: AnyValue) -> Tensor:
+def joined(a: AnyValue, b: AnyValue) -> Tensor:
     """A result of the shape that all arguments fit."""
-    need(isinstance(input, Tensor) or isinstance(other, Tensor))
-    shape = broadcast(shape_of(input), shape_of(other))
-    return Tensor(shape, dtype_of(input, other))
+    need(isinstance(a, Tensor) or isinstance(b, Tensor))
+    return Tensor(broadcast(shape_of(a), shape_of(b)), dtype_of(a, b))
 
 
-def calculated(input: AnyValue, other: AnyValue) -> Tensor:
+def calculated(a: AnyValue, b: AnyValue) -> Tensor:
     """As `joined`, of numbers only."""
-    for one in (input, other):
-        need(dtype_of(one) is not bool_)
-    return joined(input, other)
+    need(dtype_of(a) is not bool_, dtype_of(b) is not bool_)
+    return joined(a, b)
 
 
-def divided(input: AnyValue, other: AnyValue) -> Tensor:
+def divided(a: AnyValue, b: AnyValue) -> Tensor:
     """As `calculated`; a number to divide by is not 0."""
-    need(isinstance(other, Tensor) or other)
-    return calculated(input, other)
+    need(isinstance(b, Tensor) or b)
+    return calculated(a, b)
 
 
-def paired(input: Tensor, other: Tensor) -> Tensor:
-    """As `calculated`, of tensors only."""
-    need(isinstance(input, Tensor), isinstance(other, Tensor))
-    return calculated(input, other)
-
-
-def bits(input: AnyValue, other: AnyValue) -> Tensor:
+def bits(a: AnyValue, b: AnyValue) -> Tensor:
     """As `joined`, of whole numbers or of yes and no."""
-    found = joined(input, other)
-    need(not found.dtype.is_floating_point)
+    found = joined(a, b)
+    need(found.dtype.category < 2)
     return found
 
 
-def turned(input: Tensor) -> Tensor:
-    """Each bit the other way round."""
-    need(not input.dtype.is_floating_point)
-    return alike(input)
-
-
-def raised(input: AnyValue, exponent: AnyValue) -> Tensor:
+def raised(x: AnyValue, exponent: AnyValue) -> Tensor:
     """A power."""
-    found = calculated(input, exponent)
+    found = calculated(x, exponent)
     whole = not found.dtype.is_floating_point
     need(not (whole and isinstance(exponent, int) and exponent < 0))
     return found
 
 
-def div(
-    input: AnyValue, other: AnyValue, *, rounding_mode: str | None = None
-) -> Tensor:
-    """As `joined`, with fractions."""
-    found = joined(input, other)
-    if rounding_mode is None:
-        return Tensor(found.shape, fraction(found.dtype))
-    need(rounding_mode in ("floor", "trunc"))
-    return divided(input, other)
+def div(a: AnyValue, b: AnyValue, mode: str | None = None) -> Tensor:
+    """As `joined`, with fractions unless they are rounded."""
+    if mode is None:
+        return fractions(joined(a, b))
+    need(mode in ("floor", "trunc"))
+    return divided(a, b)
 
 
-def compared(input: Tensor, other: AnyValue) -> Tensor:
+def compared(a: AnyValue, b: AnyValue) -> Tensor:
     """As `joined`, with yes or no for each number."""
-    return Tensor(joined(input, other).shape, bool_)
+    return asked_whether(joined(a, b))
 
 
-def both(input: Tensor, other: Tensor) -> Tensor:
-    """As `compared`, of tensors only."""
-    return Tensor(broadcast(input.shape, other.shape), bool_)
-
-
-def where(condition: Tensor, input: AnyValue, other: AnyValue) -> Tensor:
+def where(condition: Tensor, a: AnyValue, b: AnyValue) -> Tensor:
     """One of two values for each number."""
     need(condition.dtype is bool_)
-    shapes = map(shape_of, (condition, input, other))
-    return Tensor(broadcast(*shapes), dtype_of(input, other))
+    return Tensor(broadcast(*map(shape_of, (condition, a, b))), dtype_of(a, b))
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: AnyValue) -> Tensor:
+def masked_fill(x: Tensor, mask: Tensor, value: AnyValue) -> Tensor:
     """Another value in some places."""
-    need(mask.dtype is bool_, shape_of(value) == (), input.dtype is not bool_)
-    need(dtype_of(value).category <= input.dtype.category)
-    return Tensor(broadcast(input.shape, mask.shape), input.dtype)
+    need(mask.dtype is bool_, shape_of(value) == (), x.dtype is not bool_)
+    need(dtype_of(value).category <= x.dtype.category)
+    return Tensor(broadcast(x.shape, mask.shape), x.dtype)
 
 
-def clamp(
-    input: Tensor, min: AnyValue | None = None, max: AnyValue | None = None
-) -> Tensor:
+def clamp(x: Tensor, low: AnyValue = None, high: AnyValue = None) -> Tensor:
     """Numbers between two others."""
-    bounds = [one for one in (min, max) if one is not None]
-    need(bounds, input.dtype is not bool_)
-    need(len({isinstance(one, Tensor) for one in bounds}) == 1)
-    found = reduce(calculated, bounds, input)
-    return Tensor(found.shape, dtype_of(input, *bounds))
-
-
-def clamp_min(input: Tensor, min: AnyValue) -> Tensor:
-    """Numbers that are not smaller than another."""
-    return clamp(input, min)
-
-
-def clamp_max(input: Tensor, max: AnyValue) -> Tensor:
-    """Numbers that are not larger than another."""
-    return clamp(input, max)
+    bounds = [one for one in (low, high) if one is not None]
+    need(bounds, x.dtype is not bool_)
+    found = reduce(calculated, bounds, x)
+    return Tensor(found.shape, dtype_of(x, *bounds))
 
 
 # --- over dimensions --------------------------------------------------------
@@ -259,179 +223,87 @@ def places(dim: AnyValue, count: int) -> list[int]:
     return found
 
 
-def without(input: Tensor, dim: AnyValue, keepdim: bool) -> list[int]:
+def without(x: Tensor, dim: AnyValue, keep: bool) -> list[int]:
     """The sizes that are left when dimensions are summed up."""
-    need(dim is None or dim not in ((), []), dim is not None or not keepdim)
-    gone = range(input.ndim) if dim is None else places(dim, input.ndim)
+    need(dim is None or dim not in ((), []), dim is not None or not keep)
+    gone = range(x.ndim) if dim is None else places(dim, x.ndim)
     return [
         1 if at in gone else size
-        for at, size in enumerate(input.shape)
-        if keepdim or at not in gone
+        for at, size in enumerate(x.shape)
+        if keep or at not in gone
     ]
 
 
 def total(
-    input: Tensor,
-    dim: AnyValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtype | None = None,
+    x: Tensor, dim: AnyValue = None, keep: bool = False, kind: AnyValue = None
 ) -> Tensor:
     """A sum."""
-    kind = input.dtype if input.dtype.category > 1 else int64
-    return Tensor(without(input, dim, keepdim), dtype or kind)
-
-
-def product(
-    input: Tensor,
-    dim: AnyValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtype | None = None,
-) -> Tensor:
-    """A product."""
-    need(type(dim) is int or (dim is None and not keepdim))
-    return total(input, dim, keepdim, dtype=dtype)
+    own = x.dtype if x.dtype.category > 1 else int64
+    return Tensor(without(x, dim, keep), kind or own)
 
 
 def mean(
-    input: Tensor,
-    dim: AnyValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtype | None = None,
+    x: Tensor, dim: AnyValue = None, keep: bool = False, kind: AnyValue = None
 ) -> Tensor:
     """A mean."""
-    kind = dtype or input.dtype
-    need(kind.category > 1)
-    return Tensor(without(input, dim, keepdim), kind)
+    need((kind or x.dtype).category > 1)
+    return total(x, dim, keep, kind)
 
 
 def spread(
-    input: Tensor,
-    dim: AnyValue = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
+    x: Tensor, dim: AnyValue = None, by: AnyValue = None, keep: bool = False
 ) -> Tensor:
-    """A variance, or the like."""
-    return Tensor(without(input, dim, keepdim), floats(input))
+    """A variance, or the like; a correction does not matter."""
+    return Tensor(without(x, dim, keep), floats(x))
 
 
-def largest(
-    input: Tensor, dim: AnyValue = None, keepdim: AnyValue = None
-) -> AnyValue:
-    """The largest number, or those along a dimension and where they are."""
-    if isinstance(dim, Tensor):
-        need(keepdim is None)
-        return joined(input, dim)
-    need(input.numel())
-    if dim is None:
-        need(keepdim is None)
-        return Tensor((), input.dtype)
-    need(type(dim) is int, keepdim is None or type(keepdim) is bool)
-    shape = without(input, dim, keepdim or False)
-    return Found(Tensor(shape, input.dtype), Tensor(shape, int64))
+def along(x: Tensor, dim: AnyValue = None, keep: bool = False) -> Tensor:
+    """One number of each row."""
+    need(x.numel())
+    return Tensor(without(x, dim, keep), x.dtype)
 
 
-def middle(
-    input: Tensor, dim: AnyValue = None, keepdim: AnyValue = None
-) -> AnyValue:
-    """The number in the middle."""
-    need(not isinstance(dim, Tensor), input.dtype is not bool_)
-    return largest(input, dim, keepdim)
-
-
-def extreme(
-    input: Tensor, dim: AnyValue = None, keepdim: bool = False
-) -> Tensor:
-    """The largest number."""
-    need(input.numel())
-    return Tensor(without(input, dim, keepdim), input.dtype)
-
-
-def found_at(
-    input: Tensor, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
+def found_at(x: Tensor, dim: int | None, keep: bool) -> Tensor:
     """Where the largest number is."""
-    need(input.numel(), input.dtype is not bool_)
-    need(type(dim) is int or (dim is None and not keepdim))
-    return Tensor(without(input, dim, keepdim), int64)
+    need(x.dtype is not bool_)
+    return Tensor(along(x, dim, keep).shape, int64)
 
 
-def whether(
-    input: Tensor, dim: AnyValue = None, keepdim: bool = False
-) -> Tensor:
+def whether(x: Tensor, dim: AnyValue = None, keep: bool = False) -> Tensor:
     """Whether all are, or any is."""
-    need(input.dtype is not uint8)
-    return Tensor(without(input, dim, keepdim), bool_)
+    need(x.dtype is not uint8)
+    return Tensor(without(x, dim, keep), bool_)
 
 
 def norm(
-    input: Tensor,
-    p: AnyValue = "fro",
-    dim: AnyValue = None,
-    keepdim: bool = False,
+    x: Tensor, p: AnyValue = "fro", dim: AnyValue = None, keepdim: bool = False
 ) -> Tensor:
     """A length."""
-    need(p == "fro" or type(p) in (int, float))
+    need(p == "fro" or type(p) in (int, float), type(keepdim) is bool)
     need(type(dim) is int or (p == "fro" and (dim is None or len(dim) < 3)))
-    return Tensor(without(input, dim, keepdim), floats(input))
+    return Tensor(without(x, dim, keepdim), floats(x))
 
 
-def length(
-    input: Tensor,
-    ord: None = None,
-    dim: AnyValue = None,
-    keepdim: bool = False,
-) -> Tensor:
-    """A length, as torch.linalg has it."""
-    need(ord is None)
-    return norm(input, "fro", dim, keepdim)
-
-
-def running(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+def running(x: Tensor, dim: int, kind: AnyValue) -> Tensor:
     """A sum that is written down at each step."""
-    known(dim, input.ndim)
-    return Tensor(input.shape, total(input, dtype=dtype).dtype)
+    known(dim, x.ndim)
+    return Tensor(x.shape, total(x, kind=kind).dtype)
 
 
-def shared(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
+def shared(x: Tensor, dim: AnyValue, kind: AnyValue) -> Tensor:
     """Numbers of which a dimension's sum is 1."""
-    known(dim, input.ndim)
-    need((dtype or input.dtype).is_floating_point)
-    return Tensor(input.shape, dtype or input.dtype)
+    known(dim, x.ndim)
+    need((kind or x.dtype).is_floating_point)
+    return Tensor(x.shape, kind or x.dtype)
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
-    """Numbers in order, and where they were."""
-    known(dim, input.ndim)
-    return Found(alike(input), Tensor(input.shape, int64))
-
-
-def argsort(
-    input: Tensor,
-    dim: int = -1,
-    descending: bool = False,
-) -> Tensor:
-    """Where numbers in order were."""
-    found: Tensor = sort(input, dim, descending).indices
-    return found
-
-
-def topk(
-    input: Tensor,
-    k: int,
-    dim: int = -1,
-    largest: bool = True,
-    sorted: bool = True,
-) -> Found:
-    """The largest numbers, and where they are."""
-    need(input.ndim, input.dtype is not bool_)
-    at = known(dim, input.ndim)
-    if not 0 <= k <= input.shape[at]:
-        refuse(f"{k} numbers are asked for of {input.shape[at]}")
-    shape = [*input.shape[:at], k, *input.shape[at + 1 :]]
-    return Found(Tensor(shape, input.dtype), Tensor(shape, int64))
+def topk(x: Tensor, k: int, dim: int, *more: bool) -> Tensor:
+    """The largest numbers."""
+    need(x.ndim, x.dtype is not bool_)
+    at = known(dim, x.ndim)
+    if not 0 <= k <= x.shape[at]:
+        refuse(f"{k} numbers are asked for of {x.shape[at]}")
+    return Tensor([*x.shape[:at], k, *x.shape[at + 1 :]], x.dtype)
 
 
 # --- products ---------------------------------------------------------------
@@ -467,31 +339,22 @@ def _product(a: int, b: int) -> AnyValue:
 mm, bmm, mv, dot = (_product(*n) for n in ((2, 2), (3, 3), (2, 1), (1, 1)))
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def outer(a: Tensor, b: Tensor) -> Tensor:
     """Each number of one times each of another."""
-    if (input.ndim, vec2.ndim) != (1, 1):
+    if (a.ndim, b.ndim) != (1, 1):
         refuse("needs two vectors")
-    return Tensor([*input.shape, *vec2.shape], dtype_of(input, vec2))
+    return Tensor([*a.shape, *b.shape], dtype_of(a, b))
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """A product and a sum."""
-    return _added(input, mm(mat1, mat2))
-
-
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor) -> Tensor:
-    """Many products and sums."""
-    return _added(input, bmm(batch1, batch2))
-
-
-def _added(input: Tensor, found: Tensor) -> Tensor:
+def added(input: Tensor, found: Tensor) -> Tensor:
+    """A product, and a sum."""
     same(input, found)
     if broadcast(input.shape, found.shape) != [*found.shape]:
         refuse(f"{input.shape} does not fit {found.shape}")
     return found
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A product with a matrix, and a sum."""
     need(input.ndim, weight.ndim == 2)
     found = matmul(input, Tensor(reversed(weight.shape), weight.dtype))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import index
 
+from ._forms import needs_place
 from ._rules import (
     alike,
     dtype_of,
@@ -23,55 +24,41 @@ from ._tensor import (
     Tensor,
     bool_,
     broadcast,
-    device,
     dtype,
     float32,
     int64,
 )
 
-
-def sizes_of(sizes: tuple[AnyValue, ...]) -> list[int]:
-    """Sizes that are given one by one, or as one list."""
-    alone = len(sizes) == 1 and isinstance(sizes[0], (tuple, list))
-    found = [*sizes[0]] if alone else [*sizes]
-    need(*(type(one) is int for one in found))
-    return found
+Sizes = Sequence[int]
 
 
-def resized(input: Tensor, at: int, *sizes: int) -> Tensor:
+def resized(x: Tensor, at: int, *sizes: int) -> Tensor:
     """A tensor with other sizes in place of one."""
-    head, tail = input.shape[:at], input.shape[at + 1 :]
-    return Tensor([*head, *sizes, *tail], input.dtype)
+    return Tensor([*x.shape[:at], *sizes, *x.shape[at + 1 :]], x.dtype)
 
 
 # --- the same numbers -------------------------------------------------------
 
 
-def reshape(input: Tensor, *shape: AnyValue) -> Tensor:
+def reshape(x: Tensor, shape: Sizes) -> Tensor:
     """The same numbers in another shape."""
-    whole = sizes_of(shape)
-    sizes, rest = list(whole), -math.prod(whole)
+    sizes, rest = list(shape), -math.prod(shape)
     need(all(size >= -1 for size in sizes), sizes.count(-1) < 2)
     if -1 in sizes:
         need(rest)
-        sizes[sizes.index(-1)] = input.numel() // rest
-    if math.prod(sizes) != input.numel():
+        sizes[sizes.index(-1)] = x.numel() // rest
+    if math.prod(sizes) != x.numel():
         refuse(
-            f"shape {whole} is invalid for {input.numel()} numbers, those of "
-            f"shape {list(input.shape)}"
+            f"shape {[*shape]} is invalid for {x.numel()} numbers, those of "
+            f"shape {list(x.shape)}"
         )
-    return Tensor(sizes, input.dtype)
+    return Tensor(sizes, x.dtype)
 
 
-def reshaped(input: Tensor, shape: AnyValue) -> Tensor:
-    """As `reshape`, with the sizes in one list."""
-    return reshape(input, [*shape])
-
-
-def view(input: Tensor, *shape: AnyValue) -> Tensor:
+def view(x: Tensor, shape: Sizes) -> Tensor:
     """As `reshape`; numbers out of order may only have dimensions split."""
-    found = reshape(input, *shape)
-    need(input.packed or _splits(input.shape, found.shape))
+    found = reshape(x, shape)
+    need(x.packed or _splits(x.shape, found.shape))
     return found
 
 
@@ -87,183 +74,136 @@ def _splits(old: Iterable[int], new: Iterable[int]) -> bool:
     return not sizes
 
 
-def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """As `view`, in the shape of another."""
-    return view(input, *other.shape)
-
-
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(x: Tensor, start_dim: int, end_dim: int) -> Tensor:
     """Several dimensions as one."""
-    start, end = known(start_dim, input.ndim), known(end_dim, input.ndim)
+    start, end = known(start_dim, x.ndim), known(end_dim, x.ndim)
     if start > end:
         refuse(f"flatten from {start} to {end}")
-    inner = math.prod(input.shape[start : end + 1])
-    shape = [*input.shape[:start], inner, *input.shape[end + 1 :]]
-    return Tensor(shape, input.dtype)
+    inner = math.prod(x.shape[start : end + 1])
+    return Tensor([*x.shape[:start], inner, *x.shape[end + 1 :]], x.dtype)
 
 
-def unflatten(input: Tensor, dim: int, sizes: AnyValue) -> Tensor:
+def unflatten(x: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """One dimension as several."""
-    at = known(dim, input.ndim)
-    need(input.ndim)
-    inner = reshape(Tensor([input.shape[at]]), [*sizes])
-    return resized(input, at, *inner.shape)
+    at = known(dim, x.ndim)
+    need(x.ndim)
+    return resized(x, at, *reshape(Tensor([x.shape[at]]), sizes).shape)
 
 
-def permute(input: Tensor, *dims: AnyValue) -> Tensor:
+def permute(x: Tensor, dims: Sizes) -> Tensor:
     """Dimensions in another order."""
-    order = places(sizes_of(dims), input.ndim)
-    if len(order) != input.ndim:
-        refuse(f"permute of {input.ndim} dimensions to {len(order)}")
-    return Tensor([input.shape[at] for at in order], input.dtype)
+    order = places(dims, x.ndim)
+    if len(order) != x.ndim:
+        refuse(f"permute of {x.ndim} dimensions to {len(order)}")
+    return Tensor([x.shape[at] for at in order], x.dtype)
 
 
-def permuted(input: Tensor, dims: AnyValue) -> Tensor:
-    """As `permute`, with the dimensions in one list."""
-    return permute(input, [*dims])
-
-
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged."""
-    a, b = known(dim0, input.ndim), known(dim1, input.ndim)
-    shape = list(input.shape)
+    a, b = known(dim0, x.ndim), known(dim1, x.ndim)
+    shape = list(x.shape)
     if shape:
         shape[a], shape[b] = shape[b], shape[a]
-    return Tensor(shape, input.dtype)
+    return Tensor(shape, x.dtype)
 
 
-def movedim(input: Tensor, source: int, destination: int) -> Tensor:
-    """One dimension in another place."""
-    a, b = known(source, input.ndim), known(destination, input.ndim)
-    shape = list(input.shape)
-    shape.insert(b, shape.pop(a))
-    return Tensor(shape, input.dtype)
-
-
-def t(input: Tensor) -> Tensor:
+def t(x: Tensor) -> Tensor:
     """The transposed matrix."""
-    if input.ndim > 2:
-        refuse(f"t() of {input.ndim} dimensions")
-    return backwards(input)
+    if x.ndim > 2:
+        refuse(f"t() of {x.ndim} dimensions")
+    return backwards(x)
 
 
-def turned(input: Tensor) -> Tensor:
+def turned(x: Tensor) -> Tensor:
     """As `t`, of matrices only."""
-    need(input.ndim in (0, 2))
-    return backwards(input)
+    need(x.ndim in (0, 2))
+    return backwards(x)
 
 
-def backwards(input: Tensor) -> Tensor:
+def backwards(x: Tensor) -> Tensor:
     """All dimensions in the other order."""
-    return Tensor(reversed(input.shape), input.dtype)
+    return Tensor(reversed(x.shape), x.dtype)
 
 
-def transposed(input: Tensor) -> Tensor:
+def transposed(x: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    need(input.ndim > 1)
-    return transpose(input, -2, -1)
+    need(x.ndim > 1)
+    return transpose(x, -2, -1)
 
 
-def squeeze(input: Tensor, dim: AnyValue = None) -> Tensor:
+def squeeze(x: Tensor, dim: AnyValue = None) -> Tensor:
     """Without dimensions of size 1."""
-    found = range(input.ndim) if dim is None else places(dim, input.ndim)
-    shape = [
-        size
-        for at, size in enumerate(input.shape)
-        if size != 1 or at not in found
-    ]
-    return Tensor(shape, input.dtype)
+    found = range(x.ndim) if dim is None else places(dim, x.ndim)
+    sizes = enumerate(x.shape)
+    return Tensor([n for at, n in sizes if n != 1 or at not in found], x.dtype)
 
 
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With one more dimension."""
-    at = known(dim, input.ndim + 1)
-    shape = [*input.shape[:at], 1, *input.shape[at:]]
-    return Tensor(shape, input.dtype)
+    at = known(dim, x.ndim + 1)
+    return Tensor([*x.shape[:at], 1, *x.shape[at:]], x.dtype)
 
 
-def expand(input: Tensor, *size: AnyValue) -> Tensor:
+def expand(x: Tensor, size: Sizes, implicit: bool = False) -> Tensor:
     """As if repeated."""
-    whole = sizes_of(size)
-    missing = len(whole) - input.ndim
-    if missing < 0 or -1 in whole[:missing]:
-        refuse(f"{list(input.shape)} cannot be expanded to {whole}")
-    padded = [1] * missing + list(input.shape)
-    shape = [b if a == -1 else a for a, b in zip(whole, padded, strict=True)]
-    if any(b not in (1, a) for a, b in zip(shape, padded, strict=True)):
-        refuse(f"{list(input.shape)} cannot be expanded to {whole}")
-    return Tensor(shape, input.dtype)
+    missing = len(size) - x.ndim
+    padded = [1] * missing + list(x.shape)
+    pairs = [*zip(size, padded, strict=False)]
+    fits = all(b in (1, a) or a == -1 for a, b in pairs)
+    if missing < 0 or -1 in size[:missing] or not fits:
+        refuse(f"{list(x.shape)} cannot be expanded to {[*size]}")
+    return Tensor([b if a == -1 else a for a, b in pairs], x.dtype)
 
 
-def broadcast_to(input: Tensor, size: AnyValue) -> Tensor:
-    """As `expand`, with the sizes in one list."""
-    return expand(input, [*size])
-
-
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """As `expand`, to the shape of another."""
-    return expand(input, *other.shape)
-
-
-def repeat(input: Tensor, *repeats: AnyValue) -> Tensor:
+def repeat(x: Tensor, times: Sizes) -> Tensor:
     """Several times."""
-    times = sizes_of(repeats)
-    missing = len(times) - input.ndim
+    missing = len(times) - x.ndim
     if missing < 0:
-        refuse(f"{input.ndim} dimensions, and repeats of {len(times)}")
-    padded = [1] * missing + list(input.shape)
-    shape = [a * b for a, b in zip(times, padded, strict=True)]
+        refuse(f"{x.ndim} dimensions, and repeats of {len(times)}")
     need(all(one >= 0 for one in times))
-    return Tensor(shape, input.dtype)
+    pairs = zip(times, [1] * missing + list(x.shape), strict=True)
+    return Tensor([a * b for a, b in pairs], x.dtype)
 
 
 def repeat_interleave(
-    input: Tensor, repeats: int, dim: int | None = None
+    x: Tensor, repeats: int, dim: int | None, size: None
 ) -> Tensor:
     """Each several times."""
-    need(repeats >= 0, input.ndim)
+    need(repeats >= 0, x.ndim, size is None)
     if dim is None:
-        return Tensor([input.numel() * repeats], input.dtype)
-    at = known(dim, input.ndim)
-    return resized(input, at, input.shape[at] * repeats)
+        return Tensor([x.numel() * repeats], x.dtype)
+    at = known(dim, x.ndim)
+    return resized(x, at, x.shape[at] * repeats)
 
 
-def flip(input: Tensor, *dims: AnyValue) -> Tensor:
+def flip(x: Tensor, dims: Sizes) -> Tensor:
     """In the other order."""
-    need(dims)
-    places(sizes_of(dims), input.ndim)
-    return alike(input)
+    places(dims, x.ndim)
+    return alike(x)
 
 
-def flipped(input: Tensor, dims: AnyValue) -> Tensor:
-    """As `flip`, with the dimensions in one list."""
-    return flip(input, [*dims])
-
-
-def triangle(input: Tensor, diagonal: int = 0) -> Tensor:
+def triangle(x: Tensor, diagonal: int) -> Tensor:
     """One half of a matrix."""
-    need(input.ndim > 1)
-    return alike(input)
+    need(x.ndim > 1)
+    return alike(x)
 
 
-def diagonal(
-    input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
+def diagonal(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """The diagonal."""
     need(offset == 0)
-    gone = places([dim1, dim2], input.ndim)
-    rest = [n for at, n in enumerate(input.shape) if at not in gone]
-    return Tensor([*rest, min(input.shape[at] for at in gone)], input.dtype)
+    gone = places([dim1, dim2], x.ndim)
+    rest = [n for at, n in enumerate(x.shape) if at not in gone]
+    return Tensor([*rest, min(x.shape[at] for at in gone)], x.dtype)
 
 
 # --- some of them -----------------------------------------------------------
 
 
-def taken(input: Tensor, place: AnyValue | None) -> Tensor:
+def taken(x: Tensor, place: AnyValue | None) -> Tensor:
     """What an index takes."""
-    left, result = list(input.shape), list[int]()
+    left, result = list(x.shape), list[int]()
     lists: list[tuple[int, list[int]]] = []
-    for one in _indices(input, place):
+    for one in _indices(x, place):
         if one is None:
             result.append(1)
         elif isinstance(one, slice):
@@ -275,16 +215,16 @@ def taken(input: Tensor, place: AnyValue | None) -> Tensor:
                 lists.append((len(result), shape))
                 result.append(0)
         elif not -left[0] <= one < left.pop(0):
-            raise OutOfRange(f"index {one} is out of {list(input.shape)}")
-    found = Tensor(_indexed(result, lists), input.dtype)
+            raise OutOfRange(f"index {one} is out of {list(x.shape)}")
+    found = Tensor(_indexed(result, lists), x.dtype)
     whole = isinstance(place, slice) and place.step in (None, 1)
     found.packed = whole or place is None or type(place) is int
     return found
 
 
-def put(input: Tensor, index: AnyValue | None, value: AnyValue) -> None:
+def put(x: Tensor, index: AnyValue | None, value: AnyValue) -> None:
     """Other numbers at what an index takes."""
-    place = taken(input, index)
+    place = taken(x, index)
     if isinstance(value, Tensor):
         given = [1] * (place.ndim - value.ndim) + list(value.shape)
         while len(given) > place.ndim and given[0] == 1:
@@ -293,7 +233,7 @@ def put(input: Tensor, index: AnyValue | None, value: AnyValue) -> None:
             refuse(f"{value} does not fit into {place}")
 
 
-def _indices(input: Tensor, place: AnyValue) -> list[AnyValue]:
+def _indices(x: Tensor, place: AnyValue) -> list[AnyValue]:
     """An index, with slices in the place of dimensions that it leaves out."""
     indices = list(place) if isinstance(place, tuple) else [place]
     for one in indices:
@@ -313,9 +253,9 @@ def _indices(input: Tensor, place: AnyValue) -> list[AnyValue]:
         len(indices)
     ]
     counted = sum(one is not None and one is not ... for one in indices)
-    if counted > input.ndim or len(dots) > 1:
-        raise OutOfRange(f"{counted} indices for {input.ndim} dimensions")
-    whole = [slice(None)] * (input.ndim - counted)
+    if counted > x.ndim or len(dots) > 1:
+        raise OutOfRange(f"{counted} indices for {x.ndim} dimensions")
+    whole = [slice(None)] * (x.ndim - counted)
     return [*indices[: dots[0]], *whole, *indices[dots[0] + 1 :]]
 
 
@@ -345,197 +285,131 @@ def _indexed(sizes: list[int], lists: list[tuple[int, list[int]]]) -> list[int]:
     return [*rest[:start], *shape, *rest[start:]]
 
 
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def gather(x: Tensor, dim: int, index: Tensor, sparse: bool) -> Tensor:
     """Numbers of places along a dimension."""
-    at = known(dim, input.ndim)
+    at = known(dim, x.ndim)
     need(index.dtype is int64)
-    pairs = [*zip(index.shape, input.shape, strict=True)]
+    pairs = [*zip(index.shape, x.shape, strict=True)]
     if any(a > b for one, (a, b) in enumerate(pairs) if one != at):
-        refuse(f"an index of {list(index.shape)} for {list(input.shape)}")
-    return Tensor(index.shape, input.dtype)
+        refuse(f"an index of {list(index.shape)} for {list(x.shape)}")
+    return Tensor(index.shape, x.dtype)
 
 
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """Some places of a dimension."""
-    at = known(dim, input.ndim)
-    need(input.ndim, int_index(index).ndim == 1)
-    return resized(input, at, *index.shape)
+    at = known(dim, x.ndim)
+    need(x.ndim, int_index(index).ndim == 1)
+    return resized(x, at, *index.shape)
 
 
-def select(input: Tensor, dim: int, index: int) -> Tensor:
+def select(x: Tensor, dim: int, index: int) -> Tensor:
     """One place of a dimension."""
-    at = known(dim, input.ndim)
-    need(input.ndim)
-    return taken(input, (*[slice(None)] * at, index))
+    at = known(dim, x.ndim)
+    need(x.ndim)
+    return taken(x, (*[slice(None)] * at, index))
 
 
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A part of a dimension."""
-    at = known(dim, input.ndim)
+    at = known(dim, x.ndim)
     need(start >= 0)
-    if not start <= start + length <= input.shape[at]:
-        refuse(f"{length} from {start} on, of {input.shape[at]}")
-    return resized(input, at, length)
+    if not start <= start + length <= x.shape[at]:
+        refuse(f"{length} from {start} on, of {x.shape[at]}")
+    return resized(x, at, length)
 
 
-def cat(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
     """Tensors one behind the other."""
-    first, *rest = tensors
-    need(*(one.ndim and one.numel() for one in (first, *rest)))
-    shape, at = list(first.shape), known(dim, first.ndim)
-    for one in rest:
-        if [*one.shape[:at], *one.shape[at + 1 :]] != [
-            *first.shape[:at],
-            *first.shape[at + 1 :],
-        ]:
-            refuse(f"{list(first.shape)} and {list(one.shape)} do not fit")
-        shape[at] += one.shape[at]
-    return Tensor(shape, dtype_of(first, *rest))
+    need(*(one.ndim and one.numel() for one in tensors))
+    at = known(dim, tensors[0].ndim)
+    whole = sum(one.shape[at] for one in tensors)
+    shapes = [resized(one, at, whole).shape for one in tensors]
+    if len({*shapes}) > 1:
+        refuse(f"{[[*one.shape] for one in tensors]} do not fit")
+    return Tensor(shapes[0], dtype_of(*tensors))
 
 
-def stack(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
     """Tensors on top of each other."""
-    every = list(tensors)
-    at = known(dim, every[0].ndim + 1)
-    for one in every:
-        if one.shape != every[0].shape:
-            refuse(f"{list(every[0].shape)} and {list(one.shape)} differ")
-    shape = every[0].shape
-    return Tensor([*shape[:at], len(every), *shape[at:]], dtype_of(*every))
+    shape = tensors[0].shape
+    at = known(dim, len(shape) + 1)
+    if any(one.shape != shape for one in tensors):
+        refuse(f"{[[*one.shape] for one in tensors]} differ")
+    return Tensor([*shape[:at], len(tensors), *shape[at:]], dtype_of(*tensors))
 
 
-def split(
-    tensor: Tensor, split_size_or_sections: AnyValue, dim: int = 0
-) -> tuple[Tensor, ...]:
+def split(x: Tensor, sizes: AnyValue, dim: int) -> tuple[Tensor, ...]:
     """Parts of a tensor."""
-    at = known(dim, tensor.ndim)
-    whole, sizes = tensor.shape[at], split_size_or_sections
-    if isinstance(sizes, int):
-        need(whole, type(sizes) is int, sizes > 0)
-        starts = range(0, whole, sizes)
-        sizes = [min(sizes, whole - start) for start in starts]
+    at = known(dim, x.ndim)
+    whole = x.shape[at]
+    if type(sizes) is int:
+        need(whole, sizes > 0)
+        sizes = [min(sizes, whole - at) for at in range(0, whole, sizes)]
     need(*(type(one) is int for one in sizes))
     if sum(sizes) != whole:
         refuse(f"parts of {[*sizes]} do not make {whole}")
-    found = tuple(resized(tensor, at, size) for size in sizes)
-    for one in found:
+    return cut(tuple(resized(x, at, size) for size in sizes), at)
+
+
+def cut(parts: tuple[Tensor, ...], at: int) -> tuple[Tensor, ...]:
+    """Parts along a dimension, in order if it is the first."""
+    for one in parts:
         one.packed = at == 0
-    return found
+    return parts
 
 
-def split_method(
-    input: Tensor, split_size: AnyValue, dim: int = 0
-) -> tuple[Tensor, ...]:
-    """As `split`; a method has another name for the sizes."""
-    return split(input, split_size, dim)
-
-
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(x: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     """So many parts of a tensor."""
-    size = input.shape[known(dim, input.ndim)]
     need(chunks > 0)
-    return split(input, -(-size // chunks), dim)
+    return split(x, -(-x.shape[known(dim, x.ndim)] // chunks), dim)
 
 
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(x: Tensor, dim: int) -> tuple[Tensor, ...]:
     """A tensor for each place of a dimension."""
-    at = known(dim, input.ndim)
-    need(input.ndim)
-    found = tuple(resized(input, at) for _ in range(input.shape[at]))
-    for one in found:
-        one.packed = at == 0
-    return found
+    at = known(dim, x.ndim)
+    need(x.ndim)
+    return cut(tuple(resized(x, at) for _ in range(x.shape[at])), at)
 
 
 # --- new tensors ------------------------------------------------------------
 
 
-def made(
-    *sizes: AnyValue,
-    dtype: dtype | None = None,
-    device: AnyValue | None = None,
-    requires_grad: bool = False,
-    **named: AnyValue,
-) -> Tensor:
-    """A new tensor of a shape."""
-    need({*named} <= {"size"}, not (sizes and named))
-    need(type(requires_grad) is bool)
-    need(not requires_grad or (dtype or float32).is_floating_point)
-    if device is not None:
-        _place(device)
-    return Tensor(sizes_of(sizes or (named["size"],)), dtype or float32)
-
-
-def _typed(kind: dtype, more: dict[str, AnyValue]) -> dict[str, AnyValue]:
-    """Keywords, with a type unless they have one."""
-    return {"dtype": kind} | more
-
-
-def drawn(
-    *size: AnyValue, dtype: dtype | None = None, **more: AnyValue
-) -> Tensor:
+def drawn(size: Sizes, kind: dtype | None) -> Tensor:
     """A new tensor of fractions."""
-    need((dtype or float32).is_floating_point)
-    return made(*size, dtype=dtype, **more)
+    need((kind or float32).is_floating_point)
+    return Tensor(size, kind or float32)
 
 
-def full(size: AnyValue, fill_value: AnyValue, **more: AnyValue) -> Tensor:
-    """A new tensor of one number."""
-    kind = dtype_of(fill_value)
-    need(not isinstance(fill_value, Tensor))
-    return made([*size], **_typed(kind, more))
-
-
-def randint(*ends: AnyValue, size: AnyValue = None, **more: AnyValue) -> Tensor:
+def randint(low: int, high: int, size: Sizes, kind: dtype | None) -> Tensor:
     """A new tensor of whole numbers."""
-    *numbers, last = ends
-    if size is not None:
-        numbers, last = [*ends], size
-    need(len(numbers) in (1, 2), *(type(one) is int for one in numbers))
-    low, high = [0, *numbers][-2:]
     if low >= high:
         refuse(f"randint from {low} to {high}")
-    need(more.get("dtype", int64).category == 1)
-    return made([*last], **_typed(int64, more))
+    need((kind or int64).category == 1)
+    return Tensor(size, kind or int64)
 
 
-def randperm(n: int, **more: AnyValue) -> Tensor:
-    """Whole numbers in some order."""
-    need("dtype" not in more)
-    return made(n, dtype=int64, **more)
-
-
-def eye(n: int, m: AnyValue = None, **more: AnyValue) -> Tensor:
-    """A unit matrix."""
-    return made(n, n if m is None else m, **more)
-
-
-def linspace(start: float, end: float, steps: int, **more: AnyValue) -> Tensor:
-    """Numbers at equal distances."""
-    need(type(start) in (int, float), type(end) in (int, float))
-    return drawn(steps, **more)
-
-
-def arange(*ends: AnyValue, **more: AnyValue) -> Tensor:
+def arange(
+    start: AnyValue, end: AnyValue, step: AnyValue, kind: dtype | None
+) -> Tensor:
     """Numbers in a row."""
-    need(len(ends) in (1, 2, 3), all(type(one) in (int, float) for one in ends))
-    start, end, step = (*(0, *ends)[-2:], 1) if len(ends) < 3 else ends
+    need(all(type(one) in (int, float) for one in (start, end, step)))
     if (end - start) * step < 0 or not step:
         refuse(f"no numbers from {start} to {end} by {step}")
-    own = dtype_of(*ends)
-    kind = more.pop("dtype", None) or own
-    need(kind is not bool_, kind.category >= own.category)
-    return made(math.ceil((end - start) / step), dtype=kind, **more)
+    own = dtype_of(start, end, step)
+    found = kind or own
+    need(found is not bool_, 3 > found.category >= own.category)
+    return Tensor([math.ceil((end - start) / step)], found)
 
 
 def tensor(
     data: AnyValue,
     *,
     dtype: dtype | None = None,
-    device: AnyValue | None = None,
+    device: AnyValue = "cpu",
     requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with the shape of nested lists."""
+    needs_place("cpu" if device is None else device)
     shape, level = list[int](), [data]
     while level and all(isinstance(one, (list, tuple)) for one in level):
         shape.append(len(level[0]))
@@ -544,111 +418,39 @@ def tensor(
         level = [inner for one in level for inner in one]
     own = dtype_of(*level) if level else float32
     need(not any(isinstance(one, Tensor) for one in level))
-    kind = dtype or own
-    if device is not None:
-        _place(device)
-    need(not requires_grad or kind.is_floating_point)
-    return Tensor(shape, kind)
+    need(not requires_grad or (dtype or own).category > 1)
+    return Tensor(shape, dtype or own)
 
 
-def like(
-    input: Tensor,
-    *,
-    dtype: dtype | None = None,
-    device: AnyValue | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A new tensor of the shape of another."""
-    return made(
-        [*input.shape],
-        dtype=dtype or input.dtype,
-        device=device,
-        requires_grad=requires_grad,
-    )
+def drawn_like(x: Tensor, kind: dtype | None) -> Tensor:
+    """A new tensor of the shape of another, of fractions."""
+    return drawn(x.shape, kind or x.dtype)
 
 
-def drawn_like(input: Tensor, **more: AnyValue) -> Tensor:
-    """As `like`, of fractions."""
-    found = like(input, **more)
-    floats(found)
-    return found
-
-
-def full_like(input: Tensor, fill_value: AnyValue, **more: AnyValue) -> Tensor:
-    """As `like`, of one number."""
-    need(type(fill_value) in (int, float), input.dtype is not bool_)
-    return like(input, **more)
-
-
-def new_made(input: Tensor, *size: AnyValue, **more: AnyValue) -> Tensor:
-    """A new tensor of the type of another."""
-    return made(*size, **_typed(input.dtype, more))
-
-
-def new_full(input: Tensor, size: AnyValue, fill_value: float) -> Tensor:
-    """As `new_made`, of one number."""
-    return new_made(input, [*size])
+def full_like(x: Tensor, value: AnyValue, kind: dtype | None) -> Tensor:
+    """As `drawn_like`, of one number."""
+    need(type(value) in (int, float), x.dtype is not bool_)
+    return Tensor(x.shape, kind or x.dtype)
 
 
 # --- another type -----------------------------------------------------------
 
 
-def contiguous(input: Tensor) -> Tensor:
-    """In order."""
-    return alike(input)
-
-
-def is_contiguous(input: Tensor) -> bool:
+def is_contiguous(x: Tensor) -> bool:
     """Whether the numbers are in order."""
-    need(input.packed)
+    need(x.packed)
     return True
 
 
-def size(input: Tensor, dim: int | None = None) -> AnyValue:
-    """The shape, or the size of one dimension."""
-    if dim is None:
-        return input.shape
-    need(input.ndim)
-    return input.shape[known(dim, input.ndim)]
+def size(x: Tensor, dim: int) -> int:
+    """The size of one dimension."""
+    need(x.ndim)
+    return x.shape[known(dim, x.ndim)]
 
 
-def to(input: Tensor, *wanted: AnyValue, **more: AnyValue) -> Tensor:
-    """On another device, or of another type."""
-    need({*more} <= {"dtype", "device"}, wanted or more)
-    kinds = [*wanted]
-    if kinds and isinstance(kinds[0], (str, device)):
-        _place(kinds.pop(0))
-        need("device" not in more)
-    if kinds or "device" in more:
-        need(not (wanted and "device" in more))
-        _place(more.get("device", "cpu"))
-    kinds += [more["dtype"]] if more.get("dtype") else []
-    need(len(kinds) < 2, len(wanted) < 2 or isinstance(kinds[0], dtype))
-    kind = kinds[0] if kinds else input
-    kind = kind.dtype if isinstance(kind, Tensor) else kind
-    need(isinstance(kind, dtype))
-    return Tensor(input.shape, kind)
-
-
-def _place(given: AnyValue) -> None:
-    """Raise unless a device is one that torch has."""
-    kind = given.type if isinstance(given, device) else given
-    need(kind.partition(":")[0] in ("cpu", "cuda", "mps", "xpu", "meta"))
-
-
-def as_type(kind: dtype) -> AnyValue:
-    """A rule for a method such as `float`."""
-    return lambda input: Tensor(input.shape, kind)
-
-
-def of_type(input: Tensor, dtype: dtype) -> Tensor:
-    """Of a given type."""
-    return to(input, dtype=dtype)
-
-
-def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Of the type of another."""
-    return Tensor(input.shape, other.dtype)
+def cast(x: Tensor, kind: AnyValue) -> Tensor:
+    """Of another type, or that of another tensor."""
+    return Tensor(x.shape, kind.dtype if isinstance(kind, Tensor) else kind)
 
 
 def meshgrid(*tensors: AnyValue, indexing: str) -> tuple[Tensor, ...]:
@@ -672,16 +474,14 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(Tensor(shape, one.dtype) for one in tensors)
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(x: Tensor, num_classes: int) -> Tensor:
     """A 1 in the place of each number."""
-    need(tensor.dtype is int64, num_classes > 0)
-    return Tensor([*tensor.shape, num_classes], int64)
+    need(x.dtype is int64, num_classes > 0)
+    return Tensor([*x.shape, num_classes], int64)
 
 
-def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False
-) -> Tensor:
+def multinomial(x: Tensor, count: int, replacement: bool) -> Tensor:
     """Places, drawn by how likely they are."""
-    need(floats(input), input.ndim in (1, 2))
-    need(num_samples > 0 and (replacement or num_samples <= input.shape[-1]))
-    return Tensor([*input.shape[:-1], num_samples], int64)
+    need(floats(x), x.ndim in (1, 2))
+    need(count > 0 and (replacement or count <= x.shape[-1]))
+    return Tensor([*x.shape[:-1], count], int64)

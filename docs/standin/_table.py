@@ -14,7 +14,18 @@ from typing import Final, NoReturn
 from . import _nets as nets
 from . import _rules as rules
 from . import _shapes as shapes
-from ._rules import Found, alike, floats, known, need, of_floats, same, without
+from ._rules import (
+    Found,
+    alike,
+    counted,
+    floats,
+    known,
+    need,
+    of_floats,
+    same,
+    without,
+)
+from ._shapes import cast
 from ._tensor import (
     AnyValue,
     NoRule,
@@ -23,6 +34,7 @@ from ._tensor import (
     broadcast,
     complex64,
     complex128,
+    float32,
     float64,
     int32,
     int64,
@@ -130,7 +142,10 @@ def scaled(rule: Rule) -> Rule:
     def by(a: AnyValue, b: AnyValue, factor: AnyValue = 1) -> AnyValue:
         found = rule(a, b)
         kind = rules.dtype_of(factor)
-        need(kind is not bool_, kind.category <= found.dtype.category)
+        need(
+            kind is not bool_,
+            factor == 1 or kind.category <= found.dtype.category,
+        )
         return found
 
     return by
@@ -139,7 +154,7 @@ def scaled(rule: Rule) -> Rule:
 def close(a: Tensor, b: Tensor, *settings: AnyValue) -> Tensor:
     """Whether numbers are nearly the same."""
     need(same(a, b), all(one >= 0 for one in settings))
-    return rules.both(a, b)
+    return rules.compared(a, b)
 
 
 # --- over dimensions --------------------------------------------------------
@@ -162,16 +177,15 @@ def two(rule: Rule) -> Rule:
     return both
 
 
-def along(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    """One number of each row."""
-    need(x.numel(), x.dtype is not bool_)
-    return Tensor(without(x, dim, keepdim), x.dtype)
+def row(x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """One number of each row, of numbers."""
+    return rules.along(rules.counted(x), dim, keepdim)
 
 
 def nth(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tensor:
     """As `along`, of so many numbers."""
     need(x.ndim and 1 <= k <= x.shape[known(dim, x.ndim)])
-    return along(x, dim, keepdim)
+    return row(x, dim, keepdim)
 
 
 def twice(rule: Rule) -> Rule:
@@ -186,11 +200,6 @@ def differences(
     at = known(dim, x.ndim)
     need(n == 1, x.ndim, x.shape[at], before is None, behind is None)
     return shapes.resized(x, at, x.shape[at] - 1)
-
-
-def spread(x: Tensor, dim: AnyValue, by: AnyValue, keepdim: bool) -> Tensor:
-    """A variance, or the like; a correction does not matter."""
-    return rules.spread(x, dim, keepdim=keepdim)
 
 
 def ranked(
@@ -215,15 +224,12 @@ def halved(n: int, back: bool = False) -> Rule:
         whole = old if size is None else size
         need(whole > 0, x.numel())
         found = shapes.resized(x, at, whole if back else whole // n + n - 1)
-        made = complex_of(found if x.dtype.category > 1 else real_one(found))
+        made = complex_of(
+            found if x.dtype.category > 1 else rules.fractions(found)
+        )
         return real(made) if back else made
 
     return rule
-
-
-def real_one(input: Tensor) -> Tensor:
-    """With fractions."""
-    return rules.fractions(input)
 
 
 def fourier(
@@ -232,7 +238,7 @@ def fourier(
     """The Fourier transform of some dimensions."""
     need(size is None, x.ndim, x.numel(), norm in (None, "ortho"))
     rules.places(range(x.ndim) if dim is None else dim, x.ndim)
-    return complex_of(real_one(x))
+    return complex_of(rules.fractions(x))
 
 
 # --- by places --------------------------------------------------------------
@@ -367,7 +373,9 @@ def cornered(x: Tensor, offset: int) -> Tensor:
     """A vector as the diagonal of a matrix, or the diagonal of one."""
     need(x.ndim in (1, 2), offset == 0)
     return (
-        shapes.diagonal(x) if x.ndim == 2 else Tensor(2 * [*x.shape], x.dtype)
+        shapes.diagonal(x, 0, 0, 1)
+        if x.ndim == 2
+        else Tensor(2 * [*x.shape], x.dtype)
     )
 
 
@@ -429,7 +437,7 @@ def length(
 def crossed(a: Tensor, b: Tensor, dim: AnyValue = None) -> Tensor:
     """The cross product."""
     need(dim is not None, a.ndim == b.ndim)
-    found = rules.paired(a, b)
+    found = rules.calculated(a, b)
     need(3 == a.shape[known(dim, a.ndim)] == b.shape[dim], same(a, b))
     return found
 
@@ -462,7 +470,7 @@ def filled(x: Tensor, value: AnyValue) -> Tensor:
 def normal(mean: AnyValue, std: AnyValue, *more: AnyValue) -> Tensor:
     """Drawn around a mean."""
     if more:
-        return shapes.drawn([*more[0]], dtype=more[1])
+        return shapes.drawn(*more)
     need(isinstance(std, Tensor) or std >= 0)
     return of_all(mean, std)
 
@@ -566,12 +574,6 @@ def dropped(least: int = 0, most: int = 9) -> Rule:
     )
 
 
-def shared(x: Tensor, dim: AnyValue, kind: AnyValue) -> Tensor:
-    """Numbers of which a dimension's sum is 1."""
-    need(dim is not None)
-    return rules.shared(x, dim, kind)
-
-
 def of_instances(x: Tensor, *given: AnyValue) -> Tensor:
     """Of mean 0 and variance 1 in each channel."""
     mean, var, weight, bias, use, *_ = given
@@ -623,6 +625,132 @@ _UNSIZED: Final = (
     "repeat_interleave.Tensor repeat_interleave.self_Tensor"
 )
 TABLE: Final[dict[str, Rule]] = {
+    **named("neg negative square sign relu positive floor ceil round", counted),
+    **named(
+        "sigmoid tanh exp log sqrt rsqrt sin cos tan erf erfc log1p expm1 log2 "
+        "log10 exp2 asin acos atan sinh cosh reciprocal",
+        rules.fractions,
+    ),
+    **named("trunc selu logit gelu", floated),
+    **named("isnan isinf isfinite logical_not signbit", rules.asked_whether),
+    **named("mul multiply", rules.joined),
+    **named("fmod remainder floor_divide", rules.divided),
+    **named("maximum minimum fmin fmax", rules.calculated),
+    **named("bitwise_and bitwise_or bitwise_xor", rules.bits),
+    "bitwise_not": lambda x: only(alike(x), x.dtype.category < 2),
+    "pow": rules.raised,
+    **named("div divide true_divide", rules.div),
+    **named("eq ne lt le gt ge", rules.compared),
+    **named("logical_and logical_or logical_xor", rules.compared),
+    **named("where.self where.ScalarOther where.ScalarSelf", rules.where),
+    "where": unsized,
+    "masked_fill": rules.masked_fill,
+    **named("clamp clip", rules.clamp),
+    "clamp_min": rules.clamp,
+    "clamp_max": lambda x, high: rules.clamp(x, None, high),
+    **named("detach clone contiguous cpu cuda", alike),
+    "sum": lambda x, kind: rules.total(x, None, False, kind),
+    "sum.dim_IntList": rules.total,
+    "prod": lambda x, kind: rules.total(x, None, False, kind),
+    "prod.dim_int": rules.total,
+    "mean": lambda x, kind: rules.mean(x, None, False, kind),
+    "mean.dim": rules.mean,
+    **named(
+        "amax amin", lambda x, dim, keep: rules.along(x, dim or None, keep)
+    ),
+    **named("max min", rules.along),
+    "median": lambda x: rules.along(counted(x)),
+    **named("max.dim min.dim", two(rules.along)),
+    "median.dim": two(row),
+    **named("max.other min.other", rules.joined),
+    **named("argmax argmin", rules.found_at),
+    **named("all any all.dim any.dim all.dims any.dims", rules.whether),
+    **named("cumsum cumprod", rules.running),
+    "sort": two(lambda x, dim, down: at(x, dim, alike)),
+    "sort.stable": two(lambda x, stable, dim, down: at(x, dim, alike)),
+    "argsort": lambda x, dim, down: cast(at(x, dim, alike), int64),
+    "argsort.stable": lambda x, _, dim, down: cast(at(x, dim, alike), int64),
+    "topk": two(rules.topk),
+    **named("reshape", shapes.reshape),
+    **named("view", shapes.view),
+    "view_as": lambda x, other: shapes.view(x, other.shape),
+    "flatten.using_ints": shapes.flatten,
+    "unflatten.int": shapes.unflatten,
+    "permute": shapes.permute,
+    **named("transpose.int swapaxes swapdims", shapes.transpose),
+    "t": shapes.t,
+    **named("squeeze squeeze.dim squeeze.dims", shapes.squeeze),
+    "unsqueeze": shapes.unsqueeze,
+    **named("expand broadcast_to", shapes.expand),
+    "expand_as": lambda x, other: shapes.expand(x, other.shape),
+    "repeat": shapes.repeat,
+    "flip": shapes.flip,
+    **named("tril triu", shapes.triangle),
+    "diagonal": shapes.diagonal,
+    "gather": shapes.gather,
+    "index_select": shapes.index_select,
+    "select.int": shapes.select,
+    "narrow": shapes.narrow,
+    **named("cat concat concatenate", shapes.cat),
+    "stack": shapes.stack,
+    **named("split.Tensor split.sizes functional.split", shapes.split),
+    "chunk": shapes.chunk,
+    "unbind.int": shapes.unbind,
+    "multinomial": shapes.multinomial,
+    **named("mm", rules.mm),
+    **{"bmm": rules.bmm, "mv": rules.mv, "dot": rules.dot},
+    "matmul": rules.matmul,
+    "outer": rules.outer,
+    "linear": rules.linear,
+    "functional.norm": lambda *given: only(
+        rules.norm(*given[:-1]), given[-1] is None
+    ),
+    "linalg_norm": lambda x, order, dim, keep, kind: only(
+        rules.norm(x, "fro", dim, keep), order is None, kind is None
+    ),
+    # New tensors, and other types.
+    **named(
+        "zeros ones empty.memory_format",
+        lambda size, kind: Tensor(size, kind or float32),
+    ),
+    **named("rand randn rand.generator randn.generator", shapes.drawn),
+    "full": lambda size, value, kind: Tensor(
+        size, kind or rules.dtype_of(value)
+    ),
+    "randint": lambda high, *more: shapes.randint(0, high, *more),
+    "randint.low": shapes.randint,
+    "randperm": lambda n, kind: only(Tensor([n], int64), kind is None),
+    "eye": lambda n, kind: Tensor([n, n], kind or float32),
+    "eye.m": lambda n, m, kind: Tensor([n, m], kind or float32),
+    "linspace": lambda a, b, n, kind: shapes.drawn([n], kind),
+    "arange": lambda end, kind: shapes.arange(0, end, 1, kind),
+    "arange.start": lambda a, b, kind: shapes.arange(a, b, 1, kind),
+    "arange.start_step": shapes.arange,
+    **named(
+        "zeros_like ones_like empty_like",
+        lambda x, kind: Tensor(x.shape, kind or x.dtype),
+    ),
+    **named("rand_like randn_like", shapes.drawn_like),
+    "full_like": shapes.full_like,
+    **named(
+        "new_zeros new_ones new_empty",
+        lambda x, size, kind: Tensor(size, kind or x.dtype),
+    ),
+    "new_full": lambda x, size, value, kind: Tensor(size, kind or x.dtype),
+    "is_contiguous": lambda x: only(True, x.packed),
+    "size": lambda x: x.shape,
+    "size.int": shapes.size,
+    **named("type_as to.other", lambda x, y, *more: cast(x, y.dtype)),
+    "to.dtype": lambda x, kind, *more: cast(x, kind),
+    "to.device": lambda x, kind, *more: cast(x, kind),
+    "to.dtype_layout": lambda x, kind, *more: cast(x, kind or x.dtype),
+    "to.prim_Device": lambda x, kind, *more: only(alike(x), kind is None),
+    "requires_grad_": of_floats,
+    **{f"conv{n}d": nets.convolution(n) for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": nets.spreading(n) for n in (1, 2, 3)},
+    "rms_norm": nets.rms_norm,
+    "cosine_similarity": nets.cosine_similarity,
+    "pixel_shuffle": nets.pixel_shuffle,
     **named(_FRACTIONS, rules.fractions),
     **named(_OF_ALL, of_all),
     **named("frac sgn nan_to_num hardshrink", floated),
@@ -633,14 +761,13 @@ TABLE: Final[dict[str, Rule]] = {
     **named("real", real),
     **named("imag", imag),
     **named("conj resolve_conj", alike),
-    "angle": lambda x: real(real_one(x)),
+    "angle": lambda x: real(rules.fractions(x)),
     **named("complex polar", paired),
     "view_as_complex": as_complex,
     "view_as_real": as_real,
     **named("add", scaled(rules.joined)),
     **named("sub subtract", scaled(rules.calculated)),
     "rsub": scaled(rules.calculated),
-    "true_divide": rules.div,
     **named("bitwise_left_shift bitwise_right_shift gcd lcm", whole_pair),
     "isclose": lambda a, b, rtol, atol, nan: close(a, b, rtol, atol),
     "isin.Tensor_Tensor": lambda x, y, *more: only(
@@ -653,21 +780,15 @@ TABLE: Final[dict[str, Rule]] = {
     "nanmean": lambda x, dim, keepdim, kind: only(
         kept(floats)(x, dim, keepdim), kind is None
     ),
-    "nansum": lambda x, dim, keepdim, kind: rules.total(
-        x, dim, keepdim, dtype=kind
-    ),
+    "nansum": rules.total,
     "count_nonzero": lambda x, dim=None: Tensor(without(x, dim, False), int64),
-    "var": lambda x, unbiased: rules.spread(x),
-    "var.dim": rules.spread,
-    "var.correction": spread,
-    "std": lambda x, unbiased: rules.spread(x),
-    "std.dim": rules.spread,
-    "std.correction": spread,
+    **named("var.dim std.dim var.correction std.correction", rules.spread),
+    **named("var std", lambda x, unbiased: rules.spread(x)),
     **named("std_mean.dim var_mean.dim", twice(rules.spread)),
-    **named("std_mean.correction var_mean.correction", twice(spread)),
+    **named("std_mean.correction var_mean.correction", twice(rules.spread)),
     **named("std_mean var_mean", twice(lambda x, unbiased: rules.spread(x))),
-    "aminmax": twice(lambda x, dim, keepdim: along(x, dim, keepdim)),
-    "mode": two(lambda x, dim, keepdim: only(along(x, dim, keepdim), x.ndim)),
+    "aminmax": twice(row),
+    "mode": two(lambda x, dim, keepdim: only(row(x, dim, keepdim), x.ndim)),
     "kthvalue": two(nth),
     **named("cummax cummin", two(lambda x, dim: at(x, dim, alike))),
     "logcumsumexp": lambda x, dim: at(x, dim, of_floats),
@@ -694,10 +815,10 @@ TABLE: Final[dict[str, Rule]] = {
     "unfold": windows,
     # In another shape.
     "tile": tiled,
-    "ravel": lambda x: shapes.reshape(x, -1),
-    "reshape_as": lambda x, other: shapes.reshape(x, *other.shape),
+    "ravel": lambda x: shapes.reshape(x, [-1]),
+    "reshape_as": lambda x, other: shapes.reshape(x, other.shape),
     **named("movedim.intlist moveaxis.intlist", moved),
-    **named("movedim.int moveaxis.int", shapes.movedim),
+    **named("movedim.int moveaxis.int", lambda x, a, b: moved(x, [a], [b])),
     **named("tensor_split.sections", parts),
     "split_with_sizes": shapes.split,
     "hstack": joined(1, 1),
@@ -722,8 +843,8 @@ TABLE: Final[dict[str, Rule]] = {
     "pairwise_distance": lambda a, b, p, eps, keepdim: kept(floats)(
         of_all(a, b), -1, keepdim
     ),
-    "addmm": lambda x, a, b, beta, alpha: rules.addmm(x, a, b),
-    "baddbmm": lambda x, a, b, beta, alpha: rules.baddbmm(x, a, b),
+    "addmm": lambda x, a, b, *by: rules.added(x, rules.mm(a, b)),
+    "baddbmm": lambda x, a, b, *by: rules.added(x, rules.bmm(a, b)),
     "trace": lambda x: only(rules.total(x), x.ndim == 2, x.dtype is not bool_),
     **named("inverse linalg_inv", square),
     "linalg_cholesky": lambda x, upper: square(x),
@@ -743,9 +864,7 @@ TABLE: Final[dict[str, Rule]] = {
     "group_norm": lambda x, n, weight, bias, eps, fast: nets.group_norm(
         x, n, weight, bias
     ),
-    "repeat_interleave.self_int": lambda x, times, dim, size: only(
-        shapes.repeat_interleave(x, times, dim), size is None
-    ),
+    "repeat_interleave.self_int": shapes.repeat_interleave,
     "numel": lambda x: x.shape.numel(),
     "is_floating_point": lambda x: x.dtype.is_floating_point,
     "is_complex": lambda x: x.dtype.is_complex,
@@ -786,7 +905,10 @@ TABLE: Final[dict[str, Rule]] = {
     **named("F.dropout F.alpha_dropout", dropped()),
     "F.dropout1d": dropped(3, 3),
     **named("F.dropout2d F.dropout3d F.feature_alpha_dropout", dropped(3)),
-    **named("F.softmax F.log_softmax F.softmin", shared),
+    **named(
+        "F.softmax F.log_softmax F.softmin softmax.int log_softmax.int",
+        rules.shared,
+    ),
     "F.glu": nets.glu,
     "F.layer_norm": nets.layer_norm,
     "F.rms_norm": nets.rms_norm,

@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 83_038,
-    "lines of Python in docs": 16_998,
+    "lines of Python in tests": 83_044,
+    "lines of Python in docs": 16_597,
     "words of the site": 74_658,
     "files in fx": 216,
 }

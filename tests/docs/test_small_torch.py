@@ -59,7 +59,13 @@ def tell(call):
 
 OF_NUMBERS: Final = (
     *("in self", "DATA bounds", "Target", "ZeroDivision", "differentiable"),
-    *("index_copy_(): index", "offsets[", "takes value", "a leaf Variable"),
+    *(
+        "index_copy_(): index",
+        "offsets[",
+        "takes value",
+        "a leaf Variable",
+        "overflow",
+    ),
 )
 """In errors of torch about numbers or gradients, which a page lacks."""
 

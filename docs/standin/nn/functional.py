@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from .._C import _nn
-from .._functions import FUNCTIONS, of_torch
+from .._functions import of_torch
 from .._tensor import AnyValue
 
-linear, gelu = _nn.linear, _nn.gelu
-globals().update(
-    {
-        name: function
-        for name, function in FUNCTIONS.items()
-        if name.startswith(("conv", "avg_pool", "pixel_", "cosine_"))
-        or name in ("sigmoid", "tanh")
-    }
-)
+sigmoid, tanh = of_torch("torch", "sigmoid"), of_torch("torch", "tanh")
 
 
 def __getattr__(name: str) -> AnyValue:

@@ -6,7 +6,18 @@ import math
 from collections.abc import Sequence
 from itertools import starmap
 
-from ._rules import floats, int_index, known, need, of_floats, refuse
+from . import _rules as rules
+from ._rules import (
+    Rule,
+    floats,
+    int_index,
+    known,
+    need,
+    of_floats,
+    only,
+    refuse,
+    two,
+)
 from ._tensor import AnyValue, Tensor, bool_, broadcast, int64
 
 
@@ -19,22 +30,15 @@ def each(value: AnyValue, count: int) -> list[int]:
 
 
 def pooled(
-    input: Tensor,
-    count: int,
-    kernel_size: AnyValue,
-    stride: AnyValue = None,
-    padding: AnyValue = 0,
-    dilation: AnyValue = 1,
-    ceil_mode: bool = False,
-    half: bool = True,
+    x: Tensor, n: int, size: AnyValue, *more: AnyValue, half: bool = True
 ) -> list[int]:
     """Sizes of an image after a window has passed over it."""
-    need(input.numel())
-    step = kernel_size if stride is None or stride == [] else stride
-    k, s, p = (each(one, count) for one in (kernel_size, step, padding))
-    d = each(dilation, count)
-    sizes = zip(input.shape[-count:], k, s, p, d, strict=True)
-    return [_passed(*one, ceil_mode, half) for one in sizes]
+    need(x.numel())
+    stride, padding, dilation, up = more
+    step = size if stride is None or stride == [] else stride
+    rows = (each(one, n) for one in (size, step, padding, dilation))
+    sizes = zip(x.shape[-n:], *rows, strict=True)
+    return [_passed(*one, up=up, half=half) for one in sizes]
 
 
 def _passed(
@@ -53,89 +57,57 @@ def _passed(
     return found
 
 
-def _image(input: Tensor, count: int) -> None:
-    """Refuse what has too few dimensions, or too many."""
-    if input.ndim not in (count + 1, count + 2):
-        refuse(f"{list(input.shape)} is no image of {count} dimensions")
+def _fits(x: Tensor, weight: Tensor, bias: Tensor | None, *n: int) -> None:
+    """Refuse an image with other dimensions, or with other channels."""
+    count, wanted, outs = n
+    if x.ndim not in (count + 1, count + 2):
+        refuse(f"{list(x.shape)} is no image of {count} dimensions")
+    found = x.shape[-count - 1]
+    if found != wanted:
+        refuse(f"the weight expects {wanted} channels, the input has {found}")
+    need(floats(x, weight), outs, wanted, weight.ndim == count + 2)
+    if bias is not None:
+        need(bias.shape == (outs,), bias.dtype is x.dtype)
 
 
-def convolution(count: int) -> AnyValue:
-    """The rule for so many dimensions."""
+def convolution(n: int) -> AnyValue:
+    """The rule for a convolution of so many dimensions."""
 
     def conv(
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: AnyValue = 1,
-        padding: AnyValue = 0,
-        dilation: AnyValue = 1,
-        groups: int = 1,
+        x: Tensor, weight: Tensor, bias: Tensor | None, *more: AnyValue
     ) -> Tensor:
-        """A convolution."""
-        _image(input, count)
-        channels, inner, *size = weight.shape
-        need(floats(input, weight), len(size) == count, groups > 0)
-        need(channels % groups == 0, channels, inner)
-        _channels(input, count, inner * groups)
-        _fits(bias, channels, input)
+        stride, padding, dilation, groups = more
+        outs, inner, *size = weight.shape
+        need(groups > 0 and outs % groups == 0)
+        _fits(x, weight, bias, n, inner * groups, outs)
         if padding == "same":
-            need(each(stride, count) == [1] * count, min(size))
-            need(min(each(dilation, count)) > 0)
-            space = [*input.shape[-count:]]
+            need(each(stride, n) == [1] * n, min(size))
+            need(min(each(dilation, n)) > 0)
+            space = [*x.shape[-n:]]
         else:
             edge = 0 if padding == "valid" else padding
-            space = pooled(
-                input, count, size, stride, edge, dilation, half=False
-            )
-        lead = input.shape[: -count - 1]
-        return Tensor([*lead, channels, *space], input.dtype)
+            window = (size, stride, edge, dilation, False)
+            space = pooled(x, n, *window, half=False)
+        return Tensor([*x.shape[: -n - 1], outs, *space], x.dtype)
 
     return conv
 
 
-def _channels(input: Tensor, count: int, wanted: int) -> None:
-    found = input.shape[-count - 1]
-    if found != wanted:
-        refuse(f"the weight expects {wanted} channels, the input has {found}")
-
-
-def _fits(bias: Tensor | None, channels: int, input: Tensor) -> None:
-    """Say that a result is not known if a bias is not that of the channels."""
-    if bias is not None:
-        need(bias.shape == (channels,), bias.dtype is input.dtype)
-
-
-def spreading(count: int) -> AnyValue:
+def spreading(n: int) -> AnyValue:
     """The rule for a transposed convolution of so many dimensions."""
 
     def conv_transpose(
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: AnyValue = 1,
-        padding: AnyValue = 0,
-        output_padding: AnyValue = 0,
-        groups: int = 1,
-        dilation: AnyValue = 1,
+        x: Tensor, weight: Tensor, bias: Tensor | None, *more: AnyValue
     ) -> Tensor:
-        """A transposed convolution."""
-        _image(input, count)
+        stride, padding, behind, groups, dilation = more
         inner, outer, *size = weight.shape
-        _channels(input, count, inner)
-        channels = outer * groups
-        need(floats(input, weight), input.numel(), inner % groups == 0)
-        need(channels)
-        _fits(bias, channels, input)
-        settings = (stride, padding, output_padding, dilation)
-        rows = zip(
-            input.shape[-count:],
-            size,
-            *(each(one, count) for one in settings),
-            strict=True,
-        )
-        space = list(starmap(_spread, rows))
-        lead = input.shape[: -count - 1]
-        return Tensor([*lead, channels, *space], input.dtype)
+        _fits(x, weight, bias, n, inner, outer * groups)
+        need(x.numel(), inner % groups == 0)
+        settings = (stride, padding, behind, dilation)
+        rows = (each(one, n) for one in settings)
+        sizes = zip(x.shape[-n:], size, *rows, strict=True)
+        space = list(starmap(_spread, sizes))
+        return Tensor([*x.shape[: -n - 1], outer * groups, *space], x.dtype)
 
     return conv_transpose
 
@@ -147,115 +119,71 @@ def _spread(size: int, k: int, s: int, p: int, more: int, d: int) -> int:
     return found
 
 
-def most(count: int) -> AnyValue:
+def most(n: int) -> AnyValue:
     """The rule for the largest number of a window of so many dimensions."""
 
-    def max_pool(
-        input: Tensor,
-        kernel_size: AnyValue,
-        stride: AnyValue = None,
-        padding: AnyValue = 0,
-        dilation: AnyValue = 1,
-        ceil_mode: bool = False,
-    ) -> Tensor:
-        """The largest number of each window."""
-        need(input.ndim in (count + 1, count + 2), floats(input))
-        space = pooled(
-            input, count, kernel_size, stride, padding, dilation, ceil_mode
-        )
-        return Tensor([*input.shape[:-count], *space], input.dtype)
+    def pool(x: Tensor, *window: AnyValue) -> Tensor:
+        need(x.ndim in (n + 1, n + 2), floats(x))
+        return Tensor([*x.shape[:-n], *pooled(x, n, *window)], x.dtype)
 
-    return max_pool
+    return pool
 
 
-def average(count: int) -> AnyValue:
+def average(n: int) -> AnyValue:
     """The rule for the mean of a window of so many dimensions."""
-
-    def avg_pool(
-        input: Tensor,
-        kernel_size: AnyValue,
-        stride: AnyValue = None,
-        padding: AnyValue = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> Tensor:
-        """The mean of each window."""
-        return most(count)(  # type: ignore[no-any-return]
-            input, kernel_size, stride, padding, 1, ceil_mode
-        )
-
-    return avg_pool
+    return lambda x, size, stride, padding, up, *more: most(n)(
+        x, size, stride, padding, 1, up
+    )
 
 
-def adaptive(count: int) -> AnyValue:
+def adaptive(n: int) -> AnyValue:
     """The rule for windows that give an image of a given size."""
 
-    def adaptive_pool(input: Tensor, output_size: AnyValue) -> Tensor:
-        """As many windows as are asked for."""
-        need(input.ndim in (count + 1, count + 2))
-        old = input.shape[-count:]
-        alone = type(output_size) is int
-        sizes = [output_size] * count if alone else [*output_size]
-        need(len(sizes) == count, floats(input), input.numel())
-        pairs = zip(sizes, old, strict=True)
+    def pool(x: Tensor, size: AnyValue) -> Tensor:
+        need(x.ndim in (n + 1, n + 2), floats(x), x.numel())
+        sizes = [size] * n if type(size) is int else [*size]
+        pairs = zip(sizes, x.shape[-n:], strict=True)
         new = [b if a is None else a for a, b in pairs]
         need(*(type(one) is int and one > 0 for one in new))
-        return Tensor([*input.shape[:-count], *new], input.dtype)
+        return Tensor([*x.shape[:-n], *new], x.dtype)
 
-    return adaptive_pool
+    return pool
 
 
-_MODES = {
-    "nearest": (3, 4, 5),
-    "nearest-exact": (3, 4, 5),
-    "area": (3, 4, 5),
-    "linear": (3,),
-    "bilinear": (4,),
-    "bicubic": (4,),
-    "trilinear": (5,),
-}
+_DIMS = {"linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,)}
+_MODES = dict.fromkeys(("nearest", "nearest-exact", "area"), (3, 4, 5)) | _DIMS
 
 
 def interpolate(
-    input: Tensor,
-    size: AnyValue = None,
-    scale_factor: AnyValue = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    x: Tensor, size: AnyValue, scale: AnyValue, mode: str, align: bool | None
 ) -> Tensor:
     """An image of another size."""
-    count = input.ndim - 2
-    need(input.ndim in _MODES[mode], floats(input), input.numel())
-    need(align_corners is None or "linear" in mode or mode == "bicubic")
-    need((size is None) != (scale_factor is None))
-    old = input.shape[2:]
+    n = x.ndim - 2
+    need(x.ndim in _MODES[mode], floats(x), x.numel())
+    need(align is None or mode in _DIMS)
+    need((size is None) != (scale is None))
     if size is not None:
-        new = [size] * count if type(size) is int else [*size]
+        new = [size] * n if type(size) is int else [*size]
     else:
-        alone = type(scale_factor) in (int, float)
-        by = [scale_factor] * count if alone else [*scale_factor]
-        pairs = zip(old, by, strict=True)
+        by = [scale] * n if type(scale) in (int, float) else [*scale]
+        pairs = zip(x.shape[2:], by, strict=True)
         new = [math.floor(float(a) * b) for a, b in pairs]
-    need(len(new) == count, *(type(one) is int and one > 0 for one in new))
-    return Tensor([*input.shape[:2], *new], input.dtype)
+    need(len(new) == n, *(type(one) is int and one > 0 for one in new))
+    return Tensor([*x.shape[:2], *new], x.dtype)
 
 
 def pad(
-    input: Tensor,
-    pad: Sequence[int],
-    mode: str = "constant",
-    value: float | None = None,
+    x: Tensor, pad: Sequence[int], mode: str, value: float | None
 ) -> Tensor:
     """With more numbers at its edges."""
-    need(*(type(one) is int for one in pad), input.numel())
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        refuse(f"padding of {len(pad)} for {input.ndim} dimensions")
-    shape = list(input.shape)
+    need(*(type(one) is int for one in pad), x.numel())
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        refuse(f"padding of {len(pad)} for {x.ndim} dimensions")
+    shape = list(x.shape)
     if mode != "constant":
-        need(mode in ("reflect", "replicate", "circular"), floats(input))
-        need(not value)
-        need(len(pad) == 2 * (input.ndim - 2), min(pad) >= 0)
-    need(not value or type(value) is not float or floats(input))
+        need(mode in ("reflect", "replicate", "circular"), floats(x))
+        need(not value, len(pad) == 2 * (x.ndim - 2), min(pad) >= 0)
+    need(not value or type(value) is not float or floats(x))
     for at in range(len(pad) // 2):
         old = shape[-1 - at]
         before, after = pad[2 * at], pad[2 * at + 1]
@@ -263,7 +191,7 @@ def pad(
         need(mode != "circular" or max(before, after) <= old)
         need(before > -old, after > -old, old + before + after > 0)
         shape[-1 - at] += before + after
-    return Tensor(shape, input.dtype)
+    return Tensor(shape, x.dtype)
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -276,54 +204,41 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
+    x: Tensor, weight: Tensor, pad: int | None, limit: None, *more: AnyValue
 ) -> Tensor:
     """The rows of a matrix with some numbers."""
-    need(weight.ndim == 2, weight.numel(), max_norm is None)
-    if padding_idx is not None:
-        need(-weight.shape[0] <= padding_idx < weight.shape[0])
-    return Tensor([*int_index(input).shape, weight.shape[-1]], weight.dtype)
+    need(weight.ndim == 2, weight.numel(), limit is None)
+    need(pad is None or -weight.shape[0] <= pad < weight.shape[0])
+    return Tensor([*int_index(x).shape, weight.shape[-1]], weight.dtype)
 
 
-def glu(input: Tensor, dim: int = -1) -> Tensor:
+def glu(x: Tensor, dim: int) -> Tensor:
     """Half of a tensor, by the other half."""
-    at = known(dim, input.ndim)
-    need(floats(input), input.ndim, input.shape[at] % 2 == 0)
-    shape = [*input.shape[:at], input.shape[at] // 2, *input.shape[at + 1 :]]
-    return Tensor(shape, input.dtype)
+    at = known(dim, x.ndim)
+    need(floats(x), x.ndim, x.shape[at] % 2 == 0)
+    return Tensor(
+        [*x.shape[:at], x.shape[at] // 2, *x.shape[at + 1 :]], x.dtype
+    )
 
 
-def normalize(
-    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12
-) -> Tensor:
+def normalize(x: Tensor, p: AnyValue, dim: int, eps: float) -> Tensor:
     """Of length 1 along a dimension."""
-    known(dim, input.ndim)
-    return of_floats(input)
+    known(dim, x.ndim)
+    need(type(p) in (int, float))
+    return of_floats(x)
 
 
 # --- norms ------------------------------------------------------------------
 
 
-def layer_norm(
-    input: Tensor,
-    normalized_shape: AnyValue,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def layer_norm(x: Tensor, sizes: AnyValue, *weights: AnyValue) -> Tensor:
     """Of mean 0 and variance 1 over the last dimensions."""
-    shape = (*normalized_shape,)
+    shape = (*sizes,)
     need(shape)
-    if input.shape[-len(shape) :] != shape:
-        refuse(f"expects [..., {str([*shape])[1:]}, got {list(input.shape)}")
-    fit_weights(input, shape, weight, bias)
-    return of_floats(input)
+    if x.shape[-len(shape) :] != shape:
+        refuse(f"expects [..., {str([*shape])[1:]}, got {list(x.shape)}")
+    fit_weights(x, shape, *weights)
+    return of_floats(x)
 
 
 def fit_weights(input: Tensor, shape: AnyValue, *given: Tensor | None) -> None:
@@ -335,51 +250,25 @@ def fit_weights(input: Tensor, shape: AnyValue, *given: Tensor | None) -> None:
             need(one.dtype is input.dtype)
 
 
-def rms_norm(
-    input: Tensor,
-    normalized_shape: AnyValue,
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """As `layer_norm`, without the mean."""
-    return layer_norm(input, normalized_shape, weight)
-
-
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def group_norm(x: Tensor, groups: int, *weights: AnyValue) -> Tensor:
     """Of mean 0 and variance 1 over groups of channels."""
-    need(input.ndim > 1, input.numel(), num_groups > 0)
-    channels = input.shape[1]
-    if channels % num_groups:
-        refuse(f"{channels} channels in {num_groups} groups")
-    need(input.numel() > num_groups)
-    fit_weights(input, (channels,), weight, bias)
-    return of_floats(input)
+    need(x.ndim > 1, x.numel(), groups > 0)
+    if x.shape[1] % groups:
+        refuse(f"{x.shape[1]} channels in {groups} groups")
+    need(x.numel() > groups)
+    fit_weights(x, x.shape[1:2], *weights)
+    return of_floats(x)
 
 
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
+def batch_norm(x: Tensor, *given: AnyValue) -> Tensor:
     """Of mean 0 and variance 1 over a batch."""
-    need(input.ndim > 1, input.numel(), eps > 0)
-    need(training or (running_mean is not None and running_var is not None))
-    channels = (input.shape[1],)
-    fit_weights(input, channels, running_mean, running_var, weight, bias)
-    if training and input.numel() == input.shape[1]:
+    *weights, training, _, eps = given
+    need(x.ndim > 1, x.numel(), eps > 0)
+    need(training or None not in weights[:2])
+    fit_weights(x, x.shape[1:2], *weights)
+    if training and x.numel() == x.shape[1]:
         refuse("more than one value per channel is needed for training")
-    return of_floats(input)
+    return of_floats(x)
 
 
 # --- losses and attention ---------------------------------------------------
@@ -391,68 +280,35 @@ def lost(shape: Sequence[int], dtype: AnyValue, reduction: str) -> Tensor:
     return Tensor(shape if reduction == "none" else (), dtype)
 
 
-def compared_loss(
-    input: Tensor, target: Tensor, *, reduction: str = "mean"
-) -> Tensor:
-    """How far numbers are from others."""
-    need(input.shape == target.shape)
-    return lost(input.shape, floats(input, target), reduction)
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    reduction: str = "mean",
-    ignore_index: int = -100,
+def classes(
+    x: Tensor, y: Tensor, w: Tensor | None, ignore: int, to: str, by: float = 0
 ) -> Tensor:
     """How far numbers for classes are from the right class."""
-    need(floats(input), target.dtype is int64)
-    need(input.ndim > 0, input.numel(), target.ndim == input.ndim - 1)
-    at = min(1, input.ndim - 1)
-    if [*input.shape[:at], *input.shape[at + 1 :]] != [*target.shape]:
-        refuse(f"a target of {list(target.shape)} for {list(input.shape)}")
-    return lost(target.shape, input.dtype, reduction)
+    need(floats(x), y.dtype is int64, 0 <= by <= 1)
+    need(x.ndim > 0, x.numel(), y.ndim == x.ndim - 1)
+    at = min(1, x.ndim - 1)
+    if [*x.shape[:at], *x.shape[at + 1 :]] != [*y.shape]:
+        refuse(f"a target of {list(y.shape)} for {list(x.shape)}")
+    fit_weights(x, x.shape[at : at + 1], w)
+    return lost(y.shape, x.dtype, to)
 
 
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    *,
-    reduction: str = "mean",
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """As `nll_loss`, of numbers that do not sum up to 1."""
-    need(0 <= label_smoothing <= 1)
-    return nll_loss(
-        input, target, reduction=reduction, ignore_index=ignore_index
-    )
-
-
-def cosine_similarity(
-    x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8
-) -> Tensor:
+def cosine_similarity(a: Tensor, b: Tensor, dim: int, eps: float) -> Tensor:
     """How much vectors point to one side."""
-    shape = broadcast(x1.shape, x2.shape)
+    shape = broadcast(a.shape, b.shape)
     need(shape)
     del shape[known(dim, len(shape))]
-    return Tensor(shape, floats(x1, x2))
+    return Tensor(shape, floats(a, b))
 
 
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: AnyValue, *more: AnyValue
 ) -> Tensor:
     """Values, mixed by how much the keys are like the queries."""
+    dropout, causal, _, *grouped = more
+    need(grouped in ([], [False]))
     need(min(query.ndim, key.ndim, value.ndim) > 1, query.numel())
-    need(key.numel(), value.numel(), 0 <= dropout_p <= 1)
+    need(key.numel(), value.numel(), 0 <= dropout <= 1)
     floats(query, key, value)
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         refuse(
@@ -461,8 +317,114 @@ def scaled_dot_product_attention(
         )
     lead = query.shape[:-2]
     need(lead == key.shape[:-2] == value.shape[:-2])
-    if attn_mask is not None:
-        need(not is_causal, attn_mask.dtype in (bool_, query.dtype))
+    if mask is not None:
+        need(not causal, mask.dtype in (bool_, query.dtype))
         whole = [*lead, query.shape[-2], key.shape[-2]]
-        need(broadcast(attn_mask.shape, whole) == whole, attn_mask.ndim > 1)
+        need(broadcast(mask.shape, whole) == whole, mask.ndim > 1)
     return Tensor([*query.shape[:-1], value.shape[-1]], query.dtype)
+
+
+def columns(
+    x: Tensor, k: AnyValue, d: AnyValue, p: AnyValue, s: AnyValue
+) -> Tensor:
+    """The windows of an image, each as a column."""
+    need(x.ndim in (3, 4), floats(x))
+    space = pooled(x, 2, k, s, p, d, False, half=False)
+    inner = x.shape[-3] * math.prod(each(k, 2))
+    return Tensor([*x.shape[:-3], inner, math.prod(space)], x.dtype)
+
+
+def summed(
+    x: Tensor,
+    size: AnyValue,
+    k: AnyValue,
+    d: AnyValue,
+    p: AnyValue,
+    s: AnyValue,
+) -> Tensor:
+    """Columns put together as an image."""
+    need(x.ndim in (2, 3), floats(x))
+    inner = math.prod(each(k, 2))
+    shape = [*x.shape[:-2], x.shape[-2] // inner, *each(size, 2)]
+    need(columns(Tensor(shape, x.dtype), k, d, p, s).shape == x.shape)
+    return Tensor(shape, x.dtype)
+
+
+def sampled(x: Tensor, grid: Tensor, mode: str, edge: str, _: bool) -> Tensor:
+    """Numbers of an image at places between them."""
+    need(mode in ("bilinear", "nearest", "bicubic"), x.ndim == 4 == grid.ndim)
+    need(edge in ("zeros", "border", "reflection"), x.numel(), grid.numel())
+    need(grid.shape[-1] == 2, grid.shape[0] == x.shape[0], floats(x, grid))
+    return Tensor([*x.shape[:2], *grid.shape[1:3]], x.dtype)
+
+
+def bags(
+    x: Tensor, weight: Tensor, offsets: Tensor | None, *more: AnyValue
+) -> Tensor:
+    """Sums or means of rows of a matrix."""
+    limit, _, scale, mode, _, each, last, pad = more
+    need(limit is None, not scale, each is None, not last, pad is None)
+    need(mode in ("sum", "mean", "max"), x.numel(), weight.numel())
+    need(rules.int_index(x).ndim == (2 if offsets is None else 1))
+    if offsets is not None:
+        need(offsets.ndim == 1, offsets.dtype is x.dtype)
+    count = (x if offsets is None else offsets).shape[0]
+    need(weight.ndim == 2, count)
+    return Tensor([count, weight.shape[1]], floats(weight))
+
+
+def loss(*more: str) -> Rule:
+    """A loss of pairs of numbers, by the names of its other parameters."""
+
+    def rule(x: Tensor, y: Tensor, *given: AnyValue) -> Tensor:
+        named = dict(zip(more, given, strict=True))
+        need(*(named.get(one) is None for one in ("weight", "pos_weight")))
+        need(named.get("beta", 1) > 0)
+        reduction = named["reduction"]
+        if reduction == "batchmean" and "log_target" in named:
+            need(x.ndim and x.shape[0])
+            reduction = "mean"
+        need(x.shape == y.shape)
+        return lost(x.shape, floats(x, y), reduction)
+
+    return rule
+
+
+def dropped(least: int = 0, most: int = 9) -> Rule:
+    """With some numbers missing."""
+    return lambda x, p, *more: only(
+        of_floats(x), 0 <= p <= 1, least <= x.ndim <= most
+    )
+
+
+def of_instances(x: Tensor, *given: AnyValue) -> Tensor:
+    """Of mean 0 and variance 1 in each channel."""
+    mean, var, weight, bias, use, *_ = given
+    need(mean is None, var is None, use, x.ndim > 2, x.numel())
+    need(any(size > 1 for size in x.shape[2:]))
+    fit_weights(x, x.shape[1:2], weight, bias)
+    return of_floats(x)
+
+
+def of_dims(n: int) -> dict[str, Rule]:
+    """The rules for images of so many dimensions, by name."""
+    adapted, largest, mean = adaptive(n), most(n), average(n)
+
+    def placed(rule: Rule) -> Rule:
+        """With places if the last argument says so."""
+        return lambda *given: (two(rule) if given[-1] else rule)(*given[:-1])
+
+    return {
+        f"conv{n}d": convolution(n),
+        f"conv_transpose{n}d": spreading(n),
+        f"F.max_pool{n}d": placed(largest),
+        f"F.adaptive_max_pool{n}d": placed(adapted),
+        f"F.adaptive_avg_pool{n}d": adapted,
+        f"adaptive_avg_pool{n}d": adapted,
+        f"avg_pool{n}d": lambda x, k, s, p, up, whole, by=None: only(
+            mean(x, k, s, p, up), by is None
+        ),
+        f"F.lp_pool{n}d": lambda x, p, k, s, up: only(
+            mean(x, k, s, 0, up), type(p) in (int, float), p
+        ),
+    }

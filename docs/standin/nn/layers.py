@@ -322,7 +322,7 @@ def batch_norm(self: AnyValue, input: Tensor) -> Tensor:
     training = self.training or mean is None
     need(input.shape[1] == self.num_features or mean is not None)
     return nets.batch_norm(
-        *(input, mean, var, self.weight, self.bias, training), eps=self.eps
+        *(input, mean, var, self.weight, self.bias, training, 0, self.eps)
     )
 
 

@@ -38,13 +38,12 @@ def pooled(
     step = size if stride is None or stride == [] else stride
     rows = (each(one, n) for one in (size, step, padding, dilation))
     sizes = zip(x.shape[-n:], *rows, strict=True)
-    return [_passed(*one, up=up, half=half) for one in sizes]
+    return [_passed(one, up, half) for one in sizes]
 
 
-def _passed(
-    size: int, k: int, s: int, p: int, d: int, up: bool, half: bool
-) -> int:
+def _passed(row: Sequence[int], up: bool, half: bool) -> int:
     """How many places a window has."""
+    size, k, s, p, d = row
     need(k > 0, s > 0, p >= 0, d > 0)
     if half and p > k // 2:
         refuse(f"padding {p} is more than half of the window {k}")
@@ -322,6 +321,9 @@ def attention(
         whole = [*lead, query.shape[-2], key.shape[-2]]
         need(broadcast(mask.shape, whole) == whole, mask.ndim > 1)
     return Tensor([*query.shape[:-1], value.shape[-1]], query.dtype)
+
+
+# --- windows, bags and losses ------------------------------------------------
 
 
 def columns(

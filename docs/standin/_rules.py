@@ -49,6 +49,22 @@ def refuse(text: str) -> NoReturn:
     raise RuntimeError(text)
 
 
+def only(found: AnyValue, *conditions: AnyValue) -> AnyValue:
+    """A result that is known if conditions hold."""
+    need(*conditions)
+    return found
+
+
+def unsized(*given: AnyValue) -> NoReturn:
+    """For results whose size depends on numbers."""
+    raise NoRule("its size depends on numbers, and here are only shapes")
+
+
+def unasked(*given: AnyValue) -> NoReturn:
+    """For what is True or False by numbers."""
+    raise NoRule("yes or no depends on numbers, and here are only shapes")
+
+
 def resized(x: Tensor, at: int, *sizes: int) -> Tensor:
     """A tensor with other sizes in place of one."""
     return Tensor([*x.shape[:at], *sizes, *x.shape[at + 1 :]], x.dtype)
@@ -208,6 +224,95 @@ def clamp(x: Tensor, low: AnyValue = None, high: AnyValue = None) -> Tensor:
     return Tensor(found.shape, dtype_of(x, *bounds))
 
 
+def of_all(*tensors: AnyValue) -> Tensor:
+    """Fractions of the shape that all tensors fit; numbers do not matter."""
+    given = [one for one in tensors if isinstance(one, Tensor)]
+    shape = broadcast(*(one.shape for one in given))
+    return Tensor(shape, floats(*given))
+
+
+def floated(x: Tensor, *settings: AnyValue) -> Tensor:
+    """Fractions; settings do not matter."""
+    return of_floats(x)
+
+
+def beside(x: Tensor, dim: int, rule: Rule) -> AnyValue:
+    """A result of which a dimension is only looked at."""
+    known(dim, x.ndim)
+    return rule(x)
+
+
+def whole_pair(a: AnyValue, b: AnyValue) -> Tensor:
+    """As `bits`, without yes and no."""
+    need(a.dtype.category == 1)
+    return bits(a, b)
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part."""
+    return Tensor(input.shape, real_of(input.dtype))
+
+
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part."""
+    if not input.dtype.is_complex:
+        refuse(f"imag of {input.dtype}, which is not complex")
+    return real(input)
+
+
+def absolute(input: Tensor) -> Tensor:
+    """Numbers without a sign."""
+    return real(counted(input))
+
+
+def paired(a: Tensor, b: Tensor) -> Tensor:
+    """Complex numbers of two parts."""
+    found = of_all(a, b)
+    need(found.dtype.itemsize > 2)
+    return complex_of(found)
+
+
+def complex_of(input: Tensor) -> Tensor:
+    """Complex numbers of as many bits."""
+    wide = input.dtype in (float64, complex128)
+    need(wide or input.dtype.itemsize > 2)
+    return Tensor(input.shape, complex128 if wide else complex64)
+
+
+def as_complex(input: Tensor) -> Tensor:
+    """Pairs of numbers as complex ones."""
+    need(input.packed, input.ndim, input.shape[-1] == 2)
+    need(input.dtype.itemsize > 2 and input.dtype.is_floating_point)
+    return complex_of(Tensor(input.shape[:-1], input.dtype))
+
+
+def as_real(input: Tensor) -> Tensor:
+    """Complex numbers as pairs."""
+    need(input.dtype.is_complex)
+    return Tensor([*input.shape, 2], real_of(input.dtype))
+
+
+def scaled(rule: Rule) -> Rule:
+    """A rule with a factor behind, for sums."""
+
+    def by(a: AnyValue, b: AnyValue, factor: AnyValue = 1) -> AnyValue:
+        found = rule(a, b)
+        kind = dtype_of(factor)
+        need(
+            kind is not bool_,
+            factor == 1 or kind.category <= found.dtype.category,
+        )
+        return found
+
+    return by
+
+
+def nearly(a: Tensor, b: Tensor, *settings: AnyValue) -> Tensor:
+    """Whether numbers are nearly the same."""
+    need(same(a, b), all(one >= 0 for one in settings))
+    return compared(a, b)
+
+
 # --- over dimensions --------------------------------------------------------
 
 
@@ -314,6 +419,83 @@ def topk(x: Tensor, k: int, dim: int, *more: bool) -> Tensor:
     return Tensor([*x.shape[:at], k, *x.shape[at + 1 :]], x.dtype)
 
 
+def kept(x: Tensor, dim: AnyValue, keep: bool) -> Tensor:
+    """Fractions of which dimensions are summed up."""
+    return Tensor(without(x, dim, keep), floats(x))
+
+
+def two(rule: Rule) -> Rule:
+    """Values, and where they are; or two kinds of values."""
+
+    def both(*given: AnyValue) -> AnyValue:
+        found = rule(*given)
+        return Found(found, Tensor(found.shape, int64))
+
+    return both
+
+
+def of_row(x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """One number of each row, of numbers."""
+    return along(counted(x), dim, keepdim)
+
+
+def nth(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tensor:
+    """As `along`, of so many numbers."""
+    need(x.ndim and 1 <= k <= x.shape[known(dim, x.ndim)])
+    return of_row(x, dim, keepdim)
+
+
+def twice(rule: Rule) -> Rule:
+    """Two results of a kind."""
+    return lambda *given: (rule(*given), rule(*given))
+
+
+def differences(
+    x: Tensor, n: int, dim: int, before: AnyValue, behind: AnyValue
+) -> Tensor:
+    """Numbers minus those before them."""
+    at = known(dim, x.ndim)
+    need(n == 1, x.ndim, x.shape[at], before is None, behind is None)
+    return resized(x, at, x.shape[at] - 1)
+
+
+def ranked(
+    edges: Tensor, x: AnyValue, small: bool, right: bool, *more: AnyValue
+) -> Tensor:
+    """Between which edges numbers are."""
+    need(*(one is None for one in more), edges.ndim)
+    if isinstance(x, Tensor):
+        need(edges.dtype is x.dtype)
+        need(edges.ndim == 1 or edges.shape[:-1] == x.shape[:-1])
+    return Tensor(shape_of(x), int32 if small else int64)
+
+
+def halved(n: int, back: bool = False) -> Rule:
+    """The Fourier transform of real numbers, which has half of the sizes."""
+
+    def rule(x: Tensor, size: AnyValue, dim: int, norm: AnyValue) -> Tensor:
+        at = known(dim, x.ndim)
+        need(x.ndim, x.dtype.is_complex == back or x.dtype.category < 3)
+        need(norm in (None, "forward", "backward", "ortho"))
+        old = 2 * (x.shape[at] - 1) if back else x.shape[at]
+        whole = old if size is None else size
+        need(whole > 0, x.numel())
+        found = resized(x, at, whole if back else whole // n + n - 1)
+        made = complex_of(found if x.dtype.category > 1 else fractions(found))
+        return real(made) if back else made
+
+    return rule
+
+
+def fourier(
+    x: Tensor, size: AnyValue, dim: AnyValue = (-2, -1), norm: AnyValue = None
+) -> Tensor:
+    """The Fourier transform of some dimensions."""
+    need(size is None, x.ndim, x.numel(), norm in (None, "ortho"))
+    places(range(x.ndim) if dim is None else dim, x.ndim)
+    return complex_of(fractions(x))
+
+
 # --- products ---------------------------------------------------------------
 
 
@@ -405,190 +587,6 @@ def int_index(index: Tensor) -> Tensor:
     return index
 
 
-def only(found: AnyValue, *conditions: AnyValue) -> AnyValue:
-    """A result that is known if conditions hold."""
-    need(*conditions)
-    return found
-
-
-def unsized(*given: AnyValue) -> NoReturn:
-    """For results whose size depends on numbers."""
-    raise NoRule("its size depends on numbers, and here are only shapes")
-
-
-def unasked(*given: AnyValue) -> NoReturn:
-    """For what is True or False by numbers."""
-    raise NoRule("yes or no depends on numbers, and here are only shapes")
-
-
-def of_all(*tensors: AnyValue) -> Tensor:
-    """Fractions of the shape that all tensors fit; numbers do not matter."""
-    given = [one for one in tensors if isinstance(one, Tensor)]
-    shape = broadcast(*(one.shape for one in given))
-    return Tensor(shape, floats(*given))
-
-
-def floated(x: Tensor, *settings: AnyValue) -> Tensor:
-    """Fractions; settings do not matter."""
-    return of_floats(x)
-
-
-def beside(x: Tensor, dim: int, rule: Rule) -> AnyValue:
-    """A result of which a dimension is only looked at."""
-    known(dim, x.ndim)
-    return rule(x)
-
-
-def whole_pair(a: AnyValue, b: AnyValue) -> Tensor:
-    """As `rules.bits`, without yes and no."""
-    need(a.dtype.category == 1)
-    return bits(a, b)
-
-
-def real(input: Tensor) -> Tensor:
-    """The real part."""
-    return Tensor(input.shape, real_of(input.dtype))
-
-
-def imag(input: Tensor) -> Tensor:
-    """The imaginary part."""
-    if not input.dtype.is_complex:
-        refuse(f"imag of {input.dtype}, which is not complex")
-    return real(input)
-
-
-def absolute(input: Tensor) -> Tensor:
-    """Numbers without a sign."""
-    return real(counted(input))
-
-
-def paired(a: Tensor, b: Tensor) -> Tensor:
-    """Complex numbers of two parts."""
-    found = of_all(a, b)
-    need(found.dtype.itemsize > 2)
-    return complex_of(found)
-
-
-def complex_of(input: Tensor) -> Tensor:
-    """Complex numbers of as many bits."""
-    wide = input.dtype in (float64, complex128)
-    need(wide or input.dtype.itemsize > 2)
-    return Tensor(input.shape, complex128 if wide else complex64)
-
-
-def as_complex(input: Tensor) -> Tensor:
-    """Pairs of numbers as complex ones."""
-    need(input.packed, input.ndim, input.shape[-1] == 2)
-    need(input.dtype.itemsize > 2 and input.dtype.is_floating_point)
-    return complex_of(Tensor(input.shape[:-1], input.dtype))
-
-
-def as_real(input: Tensor) -> Tensor:
-    """Complex numbers as pairs."""
-    need(input.dtype.is_complex)
-    return Tensor([*input.shape, 2], real_of(input.dtype))
-
-
-def scaled(rule: Rule) -> Rule:
-    """A rule with a factor behind, for sums."""
-
-    def by(a: AnyValue, b: AnyValue, factor: AnyValue = 1) -> AnyValue:
-        found = rule(a, b)
-        kind = dtype_of(factor)
-        need(
-            kind is not bool_,
-            factor == 1 or kind.category <= found.dtype.category,
-        )
-        return found
-
-    return by
-
-
-def nearly(a: Tensor, b: Tensor, *settings: AnyValue) -> Tensor:
-    """Whether numbers are nearly the same."""
-    need(same(a, b), all(one >= 0 for one in settings))
-    return compared(a, b)
-
-
-def kept(rule: Rule) -> Rule:
-    """A rule over dimensions, of fractions only."""
-    return lambda x, dim=None, keepdim=False, *more: Tensor(
-        without(x, dim, keepdim), floats(x) if rule is floats else rule(x)
-    )
-
-
-def two(rule: Rule) -> Rule:
-    """Values, and where they are; or two kinds of values."""
-
-    def both(*given: AnyValue) -> AnyValue:
-        found = rule(*given)
-        return Found(found, Tensor(found.shape, int64))
-
-    return both
-
-
-def of_row(x: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """One number of each row, of numbers."""
-    return along(counted(x), dim, keepdim)
-
-
-def nth(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Tensor:
-    """As `along`, of so many numbers."""
-    need(x.ndim and 1 <= k <= x.shape[known(dim, x.ndim)])
-    return of_row(x, dim, keepdim)
-
-
-def twice(rule: Rule) -> Rule:
-    """Two results of a kind."""
-    return lambda *given: (rule(*given), rule(*given))
-
-
-def differences(
-    x: Tensor, n: int, dim: int, before: AnyValue, behind: AnyValue
-) -> Tensor:
-    """Numbers minus those before them."""
-    at = known(dim, x.ndim)
-    need(n == 1, x.ndim, x.shape[at], before is None, behind is None)
-    return resized(x, at, x.shape[at] - 1)
-
-
-def ranked(
-    edges: Tensor, x: AnyValue, small: bool, right: bool, *more: AnyValue
-) -> Tensor:
-    """Between which edges numbers are."""
-    need(*(one is None for one in more), edges.ndim)
-    if isinstance(x, Tensor):
-        need(edges.dtype is x.dtype)
-        need(edges.ndim == 1 or edges.shape[:-1] == x.shape[:-1])
-    return Tensor(shape_of(x), int32 if small else int64)
-
-
-def halved(n: int, back: bool = False) -> Rule:
-    """The Fourier transform of real numbers, which has half of the sizes."""
-
-    def rule(x: Tensor, size: AnyValue, dim: int, norm: AnyValue) -> Tensor:
-        at = known(dim, x.ndim)
-        need(x.ndim, x.dtype.is_complex == back or x.dtype.category < 3)
-        need(norm in (None, "forward", "backward", "ortho"))
-        old = 2 * (x.shape[at] - 1) if back else x.shape[at]
-        whole = old if size is None else size
-        need(whole > 0, x.numel())
-        found = resized(x, at, whole if back else whole // n + n - 1)
-        made = complex_of(found if x.dtype.category > 1 else fractions(found))
-        return real(made) if back else made
-
-    return rule
-
-
-def fourier(
-    x: Tensor, size: AnyValue, dim: AnyValue = (-2, -1), norm: AnyValue = None
-) -> Tensor:
-    """The Fourier transform of some dimensions."""
-    need(size is None, x.ndim, x.numel(), norm in (None, "ortho"))
-    places(range(x.ndim) if dim is None else dim, x.ndim)
-    return complex_of(fractions(x))
-
-
 def inner_product(a: Tensor, b: Tensor) -> Tensor:
     """The sums of products of the last dimensions."""
     need(a.ndim, b.ndim, a.shape[-1] == b.shape[-1], same(a, b) is not bool_)
@@ -631,7 +629,7 @@ def vector_norm(
 ) -> Tensor:
     """The length of vectors."""
     need(kind is None, x.numel())
-    return kept(floats)(x, dim, keepdim)  # type: ignore[no-any-return]
+    return kept(x, dim, keepdim)
 
 
 def crossed(a: Tensor, b: Tensor, dim: AnyValue = None) -> Tensor:

@@ -195,6 +195,93 @@ def diagonal(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     return Tensor([*rest, min(x.shape[at] for at in gone)], x.dtype)
 
 
+def tiled(x: Tensor, times: Sequence[int]) -> Tensor:
+    """Several times, the last dimensions first."""
+    return repeat(x, [1] * (x.ndim - len(times)) + [*times])
+
+
+def moved(x: Tensor, source: AnyValue, target: AnyValue) -> Tensor:
+    """Several dimensions in other places."""
+    a, b = rules.places(source, x.ndim), rules.places(target, x.ndim)
+    need(len(a) == len(b))
+    rest = [at for at in range(x.ndim) if at not in a]
+    for to, at in sorted(zip(b, a, strict=True)):
+        rest.insert(to, at)
+    return permute(x, rest)
+
+
+def parted(x: Tensor, count: int, dim: int) -> AnyValue:
+    """As many parts as are asked for, the first of which are larger."""
+    size = x.shape[known(dim, x.ndim)]
+    need(count > 0)
+    sizes = [size // count + (at < size % count) for at in range(count)]
+    return split(x, sizes, dim)
+
+
+def side_by_side(least: int, at: int) -> Rule:
+    """Tensors with at least so many dimensions, one behind the other."""
+
+    def rule(tensors: Sequence[Tensor]) -> Tensor:
+        dims = {one.ndim for one in tensors}
+        need(len(dims) == 1)
+        if least == 1:
+            return cat(tensors, at if dims != {1} else 0)
+        need(min(dims))
+        shape = [lifted(one.shape, at) for one in tensors]
+        pairs = zip(shape, tensors, strict=True)
+        return cat([Tensor(a, b.dtype) for a, b in pairs], at)
+
+    return rule
+
+
+def lifted(shape: Sequence[int], at: int) -> Sequence[int]:
+    """A vector as a matrix, a row if they are put below each other."""
+    return shape if len(shape) > 1 else [1, *shape] if at == 0 else [*shape, 1]
+
+
+def corner(turn: int) -> Rule:
+    """The places of one half of a matrix."""
+
+    def rule(row: int, col: int, offset: int, kind: AnyValue) -> Tensor:
+        need(row >= 0, col >= 0, kind in (None, int64))
+        lower = [min(max(at + offset + turn, 0), col) for at in range(row)]
+        count = sum(lower) if turn else row * col - sum(lower)
+        return Tensor([2, count], int64)
+
+    return rule
+
+
+def rolled(x: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
+    """Moved around."""
+    need(shifts, len(shifts) == len(dims) or (len(shifts) == 1 and not dims))
+    for dim in dims:
+        need(x.ndim)
+        known(dim, x.ndim)
+    return alike(x)
+
+
+def cornered(x: Tensor, offset: int) -> Tensor:
+    """A vector as the diagonal of a matrix, or the diagonal of one."""
+    need(x.ndim in (1, 2), offset == 0)
+    return (
+        diagonal(x, 0, 0, 1) if x.ndim == 2 else Tensor(2 * [*x.shape], x.dtype)
+    )
+
+
+def shuffled(x: Tensor, groups: int) -> Tensor:
+    """Channels in another order."""
+    need(x.ndim > 2, groups > 0, x.numel(), x.shape[1] % groups == 0)
+    return alike(x)
+
+
+def unshuffled(x: Tensor, by: int) -> Tensor:
+    """An image as more channels."""
+    need(x.ndim > 2, x.numel(), by > 0)
+    *lead, channels, high, wide = x.shape
+    need(high % by == wide % by == 0)
+    return Tensor([*lead, channels * by**2, high // by, wide // by], x.dtype)
+
+
 # --- some of them -----------------------------------------------------------
 
 
@@ -370,6 +457,77 @@ def unbind(x: Tensor, dim: int) -> tuple[Tensor, ...]:
     return cut(tuple(resized(x, at) for _ in range(x.shape[at])), at)
 
 
+def scattered(
+    x: Tensor, dim: int, index: Tensor, src: AnyValue, *settings: AnyValue
+) -> Tensor:
+    """Numbers put at places along a dimension."""
+    at = known(dim, x.ndim)
+    need(index.dtype is int64, x.ndim == index.ndim > 0, index.numel())
+    need(x.numel())
+    if isinstance(src, Tensor):
+        same(x, src)
+        need(src.ndim == x.ndim)
+        pairs = zip(index.shape, src.shape, strict=True)
+        need(all(a <= b for a, b in pairs))
+    else:
+        need(rules.dtype_of(src).category <= x.dtype.category)
+    pairs = zip(index.shape, x.shape, strict=True)
+    need(all(a <= b for one, (a, b) in enumerate(pairs) if one != at))
+    reduce = settings[0] if settings else "sum"
+    need(reduce in ("sum", "prod", "mean", "amax", "amin"))
+    return alike(x)
+
+
+def added_at(
+    x: Tensor, dim: int, index: Tensor, src: AnyValue, factor: AnyValue = 1
+) -> Tensor:
+    """Rows put at places of a dimension."""
+    at = known(dim, x.ndim)
+    need(rules.int_index(index).ndim == 1, x.ndim)
+    if isinstance(src, Tensor):
+        same(x, src)
+        need(src.shape == resized(x, at, *index.shape).shape)
+        need(index.dtype is int64)
+    need(rules.dtype_of(factor).category <= x.dtype.category)
+    return alike(x)
+
+
+def filled_at(x: Tensor, dim: int, index: Tensor, value: AnyValue) -> Tensor:
+    """One number put at places of a dimension."""
+    need(rules.shape_of(value) == (), index.dtype is int64)
+    need(rules.dtype_of(value).category <= x.dtype.category)
+    need(x.dtype is not bool_)
+    return added_at(x, dim, index, 1)
+
+
+def picked(x: Tensor, index: Tensor) -> Tensor:
+    """Numbers by their places in all."""
+    need(x.numel(), index.dtype is int64)
+    return Tensor(index.shape, x.dtype)
+
+
+def windows(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """Parts of a dimension, which may overlap."""
+    at = known(dim, x.ndim)
+    need(x.ndim, 0 < size <= x.shape[at], step > 0)
+    found = resized(x, at, (x.shape[at] - size) // step + 1)
+    return Tensor([*found.shape, size], x.dtype)
+
+
+def written(x: Tensor, src: Tensor, *settings: AnyValue) -> Tensor:
+    """Numbers of another tensor."""
+    need(broadcast(x.shape, src.shape) == [*x.shape])
+    need(src.dtype.category <= x.dtype.category)
+    return alike(x)
+
+
+def filled(x: Tensor, value: AnyValue) -> Tensor:
+    """One number everywhere."""
+    need(rules.shape_of(value) == (), x.dtype is not bool_)
+    need(rules.dtype_of(value).category <= x.dtype.category)
+    return alike(x)
+
+
 # --- new tensors ------------------------------------------------------------
 
 
@@ -432,6 +590,14 @@ def full_like(x: Tensor, value: AnyValue, kind: dtype | None) -> Tensor:
     return Tensor(x.shape, kind or x.dtype)
 
 
+def normal(mean: AnyValue, std: AnyValue, *more: AnyValue) -> Tensor:
+    """Drawn around a mean."""
+    if more:
+        return drawn(*more)
+    need(isinstance(std, Tensor) or std >= 0)
+    return rules.of_all(mean, std)
+
+
 # --- another type -----------------------------------------------------------
 
 
@@ -484,169 +650,3 @@ def multinomial(x: Tensor, count: int, replacement: bool) -> Tensor:
     need(floats(x), x.ndim in (1, 2))
     need(count > 0 and (replacement or count <= x.shape[-1]))
     return Tensor([*x.shape[:-1], count], int64)
-
-
-def scattered(
-    x: Tensor, dim: int, index: Tensor, src: AnyValue, *settings: AnyValue
-) -> Tensor:
-    """Numbers put at places along a dimension."""
-    at = known(dim, x.ndim)
-    need(index.dtype is int64, x.ndim == index.ndim > 0, index.numel())
-    need(x.numel())
-    if isinstance(src, Tensor):
-        same(x, src)
-        need(src.ndim == x.ndim)
-        pairs = zip(index.shape, src.shape, strict=True)
-        need(all(a <= b for a, b in pairs))
-    else:
-        need(rules.dtype_of(src).category <= x.dtype.category)
-    pairs = zip(index.shape, x.shape, strict=True)
-    need(all(a <= b for one, (a, b) in enumerate(pairs) if one != at))
-    reduce = settings[0] if settings else "sum"
-    need(reduce in ("sum", "prod", "mean", "amax", "amin"))
-    return alike(x)
-
-
-def added_at(
-    x: Tensor, dim: int, index: Tensor, src: AnyValue, factor: AnyValue = 1
-) -> Tensor:
-    """Rows put at places of a dimension."""
-    at = known(dim, x.ndim)
-    need(rules.int_index(index).ndim == 1, x.ndim)
-    if isinstance(src, Tensor):
-        same(x, src)
-        need(src.shape == resized(x, at, *index.shape).shape)
-        need(index.dtype is int64)
-    need(rules.dtype_of(factor).category <= x.dtype.category)
-    return alike(x)
-
-
-def filled_at(x: Tensor, dim: int, index: Tensor, value: AnyValue) -> Tensor:
-    """One number put at places of a dimension."""
-    need(rules.shape_of(value) == (), index.dtype is int64)
-    need(rules.dtype_of(value).category <= x.dtype.category)
-    need(x.dtype is not bool_)
-    return added_at(x, dim, index, 1)
-
-
-def picked(x: Tensor, index: Tensor) -> Tensor:
-    """Numbers by their places in all."""
-    need(x.numel(), index.dtype is int64)
-    return Tensor(index.shape, x.dtype)
-
-
-def windows(x: Tensor, dim: int, size: int, step: int) -> Tensor:
-    """Parts of a dimension, which may overlap."""
-    at = known(dim, x.ndim)
-    need(x.ndim, 0 < size <= x.shape[at], step > 0)
-    found = resized(x, at, (x.shape[at] - size) // step + 1)
-    return Tensor([*found.shape, size], x.dtype)
-
-
-def tiled(x: Tensor, times: Sequence[int]) -> Tensor:
-    """Several times, the last dimensions first."""
-    return repeat(x, [1] * (x.ndim - len(times)) + [*times])
-
-
-def moved(x: Tensor, source: AnyValue, target: AnyValue) -> Tensor:
-    """Several dimensions in other places."""
-    a, b = rules.places(source, x.ndim), rules.places(target, x.ndim)
-    need(len(a) == len(b))
-    rest = [at for at in range(x.ndim) if at not in a]
-    for to, at in sorted(zip(b, a, strict=True)):
-        rest.insert(to, at)
-    return permute(x, rest)
-
-
-def parted(x: Tensor, count: int, dim: int) -> AnyValue:
-    """As many parts as are asked for, the first of which are larger."""
-    size = x.shape[known(dim, x.ndim)]
-    need(count > 0)
-    sizes = [size // count + (at < size % count) for at in range(count)]
-    return split(x, sizes, dim)
-
-
-def side_by_side(least: int, at: int) -> Rule:
-    """Tensors with at least so many dimensions, one behind the other."""
-
-    def rule(tensors: Sequence[Tensor]) -> Tensor:
-        dims = {one.ndim for one in tensors}
-        need(len(dims) == 1)
-        if least == 1:
-            return cat(tensors, at if dims != {1} else 0)
-        need(min(dims))
-        shape = [lifted(one.shape, at) for one in tensors]
-        pairs = zip(shape, tensors, strict=True)
-        return cat([Tensor(a, b.dtype) for a, b in pairs], at)
-
-    return rule
-
-
-def lifted(shape: Sequence[int], at: int) -> Sequence[int]:
-    """A vector as a matrix, a row if they are put below each other."""
-    return shape if len(shape) > 1 else [1, *shape] if at == 0 else [*shape, 1]
-
-
-def corner(turn: int) -> Rule:
-    """The places of one half of a matrix."""
-
-    def rule(row: int, col: int, offset: int, kind: AnyValue) -> Tensor:
-        need(row >= 0, col >= 0, kind in (None, int64))
-        lower = [min(max(at + offset + turn, 0), col) for at in range(row)]
-        count = sum(lower) if turn else row * col - sum(lower)
-        return Tensor([2, count], int64)
-
-    return rule
-
-
-def rolled(x: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
-    """Moved around."""
-    need(shifts, len(shifts) == len(dims) or (len(shifts) == 1 and not dims))
-    for dim in dims:
-        need(x.ndim)
-        known(dim, x.ndim)
-    return alike(x)
-
-
-def cornered(x: Tensor, offset: int) -> Tensor:
-    """A vector as the diagonal of a matrix, or the diagonal of one."""
-    need(x.ndim in (1, 2), offset == 0)
-    return (
-        diagonal(x, 0, 0, 1) if x.ndim == 2 else Tensor(2 * [*x.shape], x.dtype)
-    )
-
-
-def shuffled(x: Tensor, groups: int) -> Tensor:
-    """Channels in another order."""
-    need(x.ndim > 2, groups > 0, x.numel(), x.shape[1] % groups == 0)
-    return alike(x)
-
-
-def normal(mean: AnyValue, std: AnyValue, *more: AnyValue) -> Tensor:
-    """Drawn around a mean."""
-    if more:
-        return drawn(*more)
-    need(isinstance(std, Tensor) or std >= 0)
-    return rules.of_all(mean, std)
-
-
-def written(x: Tensor, src: Tensor, *settings: AnyValue) -> Tensor:
-    """Numbers of another tensor."""
-    need(broadcast(x.shape, src.shape) == [*x.shape])
-    need(src.dtype.category <= x.dtype.category)
-    return alike(x)
-
-
-def filled(x: Tensor, value: AnyValue) -> Tensor:
-    """One number everywhere."""
-    need(rules.shape_of(value) == (), x.dtype is not bool_)
-    need(rules.dtype_of(value).category <= x.dtype.category)
-    return alike(x)
-
-
-def unshuffled(x: Tensor, by: int) -> Tensor:
-    """An image as more channels."""
-    need(x.ndim > 2, x.numel(), by > 0)
-    *lead, channels, high, wide = x.shape
-    need(high % by == wide % by == 0)
-    return Tensor([*lead, channels * by**2, high // by, wide // by], x.dtype)

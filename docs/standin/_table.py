@@ -195,9 +195,9 @@ TABLE: Final[dict[str, Rule]] = {
     **named("allclose equal is_nonzero", unasked),
     **named(_UNSIZED, unsized),
     # Over dimensions.
-    **named("logsumexp special_logsumexp", kept(floats)),
+    **named("logsumexp special_logsumexp", kept),
     "nanmean": lambda x, dim, keepdim, kind: only(
-        kept(floats)(x, dim, keepdim), kind is None
+        kept(x, dim, keepdim), kind is None
     ),
     "nansum": rules.total,
     "count_nonzero": lambda x, dim=None: Tensor(without(x, dim, False), int64),
@@ -215,7 +215,7 @@ TABLE: Final[dict[str, Rule]] = {
     "logcumsumexp": lambda x, dim: beside(x, dim, of_floats),
     "diff": rules.differences,
     "quantile.scalar": lambda x, q, dim, keepdim, *more: only(
-        kept(floats)(x, dim, keepdim), 0 <= q <= 1, x.numel()
+        kept(x, dim, keepdim), 0 <= q <= 1, x.numel()
     ),
     "searchsorted": rules.ranked,
     "bucketize": lambda x, edges, *more: only(
@@ -266,7 +266,7 @@ TABLE: Final[dict[str, Rule]] = {
     "vdot": rules.dot,
     "ger": rules.outer,
     "functional.cdist": lambda a, b, p, mode: rules.distances(a, b, p, None),
-    "pairwise_distance": lambda a, b, p, eps, keepdim: kept(floats)(
+    "pairwise_distance": lambda a, b, p, eps, keepdim: kept(
         of_all(a, b), -1, keepdim
     ),
     "addmm": lambda x, a, b, *by: rules.added(x, rules.mm(a, b)),

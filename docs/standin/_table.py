@@ -141,6 +141,10 @@ TABLE: Final[dict[str, Rule]] = {
         lambda size, kind: Tensor(size, kind or float32),
     ),
     **named("rand randn rand.generator randn.generator", shapes.drawn),
+    **named(
+        "hann_window hamming_window blackman_window bartlett_window",
+        lambda n, kind: shapes.drawn([n], kind),
+    ),
     "full": lambda size, value, kind: Tensor(
         size, kind or rules.dtype_of(value)
     ),

@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
     "lines of Python in tests": 83_044,
-    "lines of Python in docs": 16_399,
+    "lines of Python in docs": 16_413,
     "words of the site": 74_658,
     "files in fx": 216,
 }

@@ -365,7 +365,8 @@ def attend(
     sizes = [query.shape[at], key.shape[at]]
     masks = ((key_padding_mask, [*batch, sizes[1]]), (attn_mask, sizes))
     for mask, wanted in masks:
-        need(mask is None or (mask.dtype is bool_ and [*mask.shape] == wanted))
+        if mask is not None:
+            need(mask.dtype in (bool_, query.dtype), [*mask.shape] == wanted)
     result = of_floats(query)
     result.packed = False
     if not need_weights:
@@ -408,20 +409,29 @@ def step(self: AnyValue, input: Tensor, hx: AnyValue = None) -> AnyValue:
     return (state, of_floats(state)) if two else state
 
 
-def encode(self: AnyValue, src: Tensor) -> Tensor:
+def encode(
+    self: AnyValue,
+    src: Tensor,
+    src_mask: Tensor | None = None,
+    src_key_padding_mask: Tensor | None = None,
+) -> Tensor:
     """Of the shape of its argument."""
-    found = self.self_attn(src, src, src)[0]
+    masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}
+    found = self.self_attn(src, src, src, **masks)[0]
     found.packed = False
     return of_floats(found)
 
 
 def encode_all(
-    self: AnyValue, src: Tensor, mask: None = None, *more: None
-) -> Tensor:
-    """As `encode`."""
-    need(mask is None, not more)
+    self: AnyValue,
+    src: Tensor,
+    mask: Tensor | None = None,
+    src_key_padding_mask: Tensor | None = None,
+) -> AnyValue:
+    """As `encode`, several times."""
+    need(src_key_padding_mask is None or self.training)
     for one in self.layers:
-        src = one(src)
+        src = one(src, mask, src_key_padding_mask)
     return src if self.norm is None else self.norm(src)
 
 

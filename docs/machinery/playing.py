@@ -24,7 +24,7 @@ from typing import Final
 from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.making import MADE, to_the_root, write
-from docs.machinery.scene import Block, Scene, element
+from docs.machinery.scene import Block, Scene, element, prose
 from docs.machinery.small_torch import listed
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
@@ -290,13 +290,17 @@ def _written(scene: Scene) -> etree.Element:
     """The files of a stage, as stubs to be written and checked."""
     words = element(scene.parent, "div")
     stage = scene.directive.argument
-    texts = {
-        name: (EXERCISES / name).read_text("utf-8")
-        for name in asked(int(stage))
-    }
+    names = asked(int(stage))
+    texts = {one: (EXERCISES / one).read_text("utf-8") for one in names}
     own = {"data-files": json.dumps(texts), "data-stage": stage}
+    parts = stages()[int(stage)].pieces
+    own["data-order"] = " ".join(o.qualname for p in parts for o in p.functions)
     box = _box(scene, "fx-exercise", own, extra=2)
-    element(box, "div", css="fx-recorded")
+    told = (
+        "Python cannot run here: scripts are off, or the site has none. Use "
+        f"[a terminal](../course.md): `python -m stages watch {stage}`."
+    )
+    prose(box, "p", told).set("class", "fx-recorded")
     return words
 
 

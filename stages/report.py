@@ -393,8 +393,8 @@ def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
     """What to do about a piece that is wrong."""
     if tree.is_reference:
         return
-    # The first breaks tests of later ones, and rarely the other way round: of
-    # 457 likely mistakes, 451 are in the function that is named.
+    # A mistake in the first fails tests of later ones, too, and seldom the
+    # other way round.
     most = max(verdicts.part(one.name) for one in piece.functions)
     one = next(o for o in piece.functions if 2 * verdicts.part(o.name) > most)
     of = f" of {piece.title}" if len(piece.functions) > 1 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from .._functions import lacking
+from .._functions import LISTED, lacking
 from .._tensor import (
     AnyValue,
     NoRule,
@@ -47,12 +47,18 @@ class Module:
         made.__dict__["_said"] = ", ".join(said)
         return made
 
+    def extra_repr(self) -> str:
+        """The settings, as they were given."""
+        return str(self.__dict__["_said"])
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.__dict__['_said']})"
+        return f"{type(self).__name__}({self.extra_repr()})"
 
     def __init__(self) -> None:
         """Begin with none of them."""
-        self.__dict__.update({"training": True, "_non_persistent": set()})
+        self.__dict__.update(
+            {"training": True, "_non_persistent_buffers_set": set()}
+        )
         self.__dict__.update({name: {} for name in _HOLDERS})
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
@@ -294,3 +300,8 @@ class ModuleDict(Module):
     def items(self) -> Iterable[tuple[str, Module]]:
         """Both."""
         return self._modules.items()  # type: ignore[no-any-return]
+
+
+for _kind in (Sequential, ModuleList, ModuleDict):
+    _kind.__module__ = LISTED["modules"][_kind.__name__]
+    _kind.extra_repr = lambda self: ""  # type: ignore[method-assign]

@@ -48,11 +48,16 @@ class Module:
         return made
 
     def extra_repr(self) -> str:
-        """The settings, as they were given."""
-        return str(self.__dict__["_said"])
+        """The settings of a class of torch, as they were given."""
+        torchs = type(self).__module__.startswith("torch.")
+        return self.__dict__["_said"] if torchs else ""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.extra_repr()})"
+        inner = [f"({name}): {one!r}" for name, one in self.named_children()]
+        text = "\n".join(filter(None, [self.extra_repr(), *inner]))
+        if inner:
+            text = f"\n{text}\n".replace("\n", "\n  ")[:-2]
+        return f"{type(self).__name__}({text})"
 
     def __init__(self) -> None:
         """Begin with none of them."""

@@ -239,8 +239,9 @@ class Sequential(Module):
         return iter([*self.children()])
 
     def __getitem__(self, at: AnyValue) -> AnyValue:
-        found = [*self.children()][at]
-        return type(self)(*found) if isinstance(at, slice) else found
+        if isinstance(at, slice):
+            return type(self)(dict([*self.named_children()][at]))
+        return [*self.children()][at]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -271,7 +272,10 @@ class ModuleList(Sequential):
 
     def __init__(self, *modules: AnyValue) -> None:
         alone = len(modules) == 1 and not isinstance(modules[0], Module)
-        super().__init__(*(modules[0] if alone else modules))
+        found = modules[0] if alone else modules
+        super().__init__(
+            *(found.values() if isinstance(found, dict) else found)
+        )
 
 
 class ModuleDict(Module):

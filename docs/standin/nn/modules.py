@@ -67,17 +67,18 @@ class Module:
         self.__dict__.update({name: {} for name in _HOLDERS})
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
-        own = self.__dict__
-        buffer = name in own["_buffers"] and isinstance(value, Tensor)
+        own, into = self.__dict__, ""
+        if isinstance(value, Parameter):
+            into = "_parameters"
+        elif isinstance(value, Module):
+            into = "_modules"
+        elif isinstance(value, Tensor) and name in own["_buffers"]:
+            into = "_buffers"
         for holder in _HOLDERS:
-            if not (buffer and holder == "_buffers"):
+            if holder != into:
                 own[holder].pop(name, None)
-        if isinstance(value, Module):
-            own["_modules"][name] = value
-        elif isinstance(value, Parameter):
-            own["_parameters"][name] = value
-        elif buffer:
-            own["_buffers"][name] = value
+        if into:
+            own[into][name] = value
         else:
             object.__setattr__(self, name, value)
 
@@ -103,6 +104,8 @@ class Module:
     ) -> None:
         """Hold a tensor that is not trained."""
         self._buffers[name] = tensor
+        if not persistent:
+            self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: AnyValue) -> None:
         """Hold a parameter."""
@@ -159,6 +162,19 @@ class Module:
     def buffers(self) -> Iterator[Tensor]:
         """The buffers."""
         return (value for _, value in self._held("_buffers"))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is saved of it: parameters and buffers, with their paths."""
+        found: dict[str, Tensor] = {}
+        for path, module in self.named_modules():
+            left_out = module._non_persistent_buffers_set
+            for name, value in {
+                **module._parameters,
+                **module._buffers,
+            }.items():
+                if isinstance(value, Tensor) and name not in left_out:
+                    found[f"{path}.{name}" if path else name] = value
+        return found
 
     def apply(self, function: Callable[[Module], None]) -> Module:
         """Call a function with each module."""

@@ -68,6 +68,10 @@ class Module:
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
         own, into = self.__dict__, ""
+        if "_modules" not in own:
+            raise AttributeError(
+                f"cannot assign {name} before Module.__init__() call"
+            )
         if isinstance(value, Parameter):
             into = "_parameters"
         elif isinstance(value, Module):

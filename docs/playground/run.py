@@ -34,7 +34,7 @@ HINTS: Final = {
     "known while tracing: use a number, or fx.trace of the installed fx",
     "'Proxy' object does not support item assignment": "; make a new value, "
     "as with torch.where or torch.cat",
-    "the small torch has no rule": ": leave the line out here",
+    "the small torch has no rule": "; leave this line out to try the rest here",
 }
 """What is said after an error with one of these texts."""
 

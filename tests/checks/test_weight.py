@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 25_057,
     "lines of Python in tests": 83_094,
     "lines of Python in docs": 15_956,
-    "words of the site": 74_655,
+    "words of the site": 74_658,
     "files in fx": 216,
 }
 

@@ -51,7 +51,7 @@ def listed() -> str:
         if isinstance(kind, type) and issubclass(kind, nn.Module)
     }
     owners: dict[str, object] = {
-        one: sys.modules[one] for one in (*SPACES, "torch.nn")
+        one: sys.modules[one] for one in (*SPACES, "torch.nn", "torch.nn.init")
     }
     owners |= {"Tensor": torch.Tensor, "Module": nn.Module}
     names = {

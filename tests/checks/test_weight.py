@@ -14,10 +14,10 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_372,
+    "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
-    "lines of Python in tests": 83_058,
-    "lines of Python in docs": 15_894,
+    "lines of Python in tests": 83_107,
+    "lines of Python in docs": 15_955,
     "words of the site": 74_658,
     "files in fx": 216,
 }

@@ -3,6 +3,7 @@
 from .._functions import LISTED, lacking
 from .._tensor import AnyValue
 from . import functional as functional
+from . import init as init
 from . import modules as modules
 from .layers import LAYERS, unknown
 from .modules import Module as Module

@@ -292,6 +292,7 @@ def reading(chosen: argparse.Namespace) -> int:
             f"    pip install -e '.[course,docs]'\n"
             f"The text of this page is in docs/{place}.md."
         )
+    CONSOLE.print(f"Building the site for {place}, in one or two minutes …")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     server = subprocess.Popen(
@@ -302,7 +303,6 @@ def reading(chosen: argparse.Namespace) -> int:
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SITE_URL": ""},
     )
-    CONSOLE.print("Building the site, which takes up to a minute …")
     try:
         while server.poll() is None and not _answers(port):
             time.sleep(0.2)

@@ -399,14 +399,17 @@ class _Course:
     def _note_waiting(
         self, item: pytest.Item, stub: str, error: BaseException
     ) -> None:
-        """Remember which exercise reached the stub of another, and where."""
+        """Remember which written exercise reached a stub, and where."""
+        unwritten, verdicts = stub.partition(": ")[2], self._verdicts
+        through = passed_through(error, self._tree)
         place = where_reached(error, self._tree)
         for name in _exercises_of(item):
-            same = pieces()[name].functions
-            if place and stub not in [one.stub for one in same]:
-                number, _, unwritten = stub.partition(": ")
-                reached = f"{unwritten} ({number}), called from {place}"
-                self._verdicts.waits.setdefault(name, reached)
+            if verdicts.signs(name).startswith(DONE):  # it is written
+                verdicts.waits.setdefault(name, unwritten)
+                same = [one.stub for one in pieces()[name].functions]
+                if name in through and stub not in same:
+                    told = f"{unwritten}, called from {place}"
+                    verdicts.reached.setdefault(name, told)
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport

@@ -5,11 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
-from stages import functions
 from stages.checking import Mistake, Overtime, stub_of
 from stages.functions import State
 from stages.manifest import (
@@ -62,13 +60,15 @@ class Verdicts:
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with the explanation."""
         self.told: dict[str, str] = {}
-        """Pieces -> the first sentence of the first test that failed."""
+        """Functions and pieces -> what the first failed test says first."""
         self.stuck: list[str] = []
         """The tests that were stopped, because they did not end."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
         self.waits: dict[str, str] = {}
-        """Exercises of which a test reached the stub of another, and where."""
+        """Written functions -> the first stub that a test of them reached."""
+        self.reached: dict[str, str] = {}
+        """Those that called a stub of another piece -> which, and where."""
         self.stubs: set[str] = set()
         """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
@@ -91,14 +91,14 @@ class Verdicts:
             self.to_write.append(item.nodeid)
             self.stubs.add(str(stub))
         else:
-            sign = self._failed(titles, item.nodeid, report)
+            sign = self._failed([*names, *titles], item.nodeid, report)
         for name in (*names, *titles):
             self._signs.setdefault(name, []).append(sign)
 
     def _failed(
         self, titles: Sequence[str], nodeid: str, report: pytest.TestReport
     ) -> str:
-        """Record a failure in some pieces; its sign."""
+        """Record a failure in some functions and pieces; its sign."""
         explanation = str(report.longrepr)
         self.failed[nodeid] = explanation
         sentence = explanation.partition("\n")[0]
@@ -121,6 +121,11 @@ class Verdicts:
     def signs(self, name: str) -> str:
         """A sign for each test of a function or piece, in their order."""
         return "".join(self._signs.get(name, []))
+
+    def part(self, name: str) -> float:
+        """Which part of the tests of a function have failed, 0 to 1."""
+        signs = self.signs(name)
+        return signs.count(WRONG) / max(len(signs), 1)
 
     def of(self, name: str) -> str:
         """One sign for all: wrong, to write, done, or not checked."""
@@ -229,19 +234,9 @@ def exercise_at(tree: Tree, file: str, line: int) -> str | None:
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
-    """The line from which a stub was called; "" if none was.
-
-    It is a line of the tree, or of the test if that calls the stub itself.
-    """
+    """The line of the tree from which a stub was called; "" if none was."""
     frames = tree.frames(error)  # the last one is the stub
-    if len(frames) > 1:
-        return _place_of(frames[-2])
-    tests = [
-        f"{_from_root(frame.filename)}:{frame.lineno}, in {frame.name}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).name.startswith("test_")
-    ]
-    return tests[-1] if frames and tests else ""
+    return _place_of(frames[-2]) if len(frames) > 1 else ""
 
 
 def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
@@ -340,25 +335,18 @@ def summary(
             yield ""
             yield f"stage {number:02d}, {stage.title}"
             yield from (_row(one, verdicts) for one in checked)
-    yield from _waiting(verdicts, tree)
+    for name, reached in verdicts.reached.items():
+        yield ""
+        yield (
+            f"{exercises()[name].qualname} is written, but a test of it "
+            f"reached the stub of {reached}."
+        )
+        yield (
+            "  If that line should not run in this case, it is the "
+            "mistake; otherwise write the stub first."
+        )
     yield ""
     yield from _next(verdicts, tree, numbers, whole)
-
-
-def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
-    """Written functions that called an unwritten one, and where they did."""
-    for name, reached in verdicts.waits.items():
-        one = exercises()[name]
-        if functions.state(tree.function(one)) is State.WRITTEN:
-            yield ""
-            yield (
-                f"{one.qualname} is written, but a test of it reached the "
-                f"stub of {reached}."
-            )
-            yield (
-                "  If that line should not run in this case, it is the "
-                "mistake; otherwise write the stub first."
-            )
 
 
 def _row(piece: Piece, verdicts: Verdicts) -> str:
@@ -369,9 +357,12 @@ def _row(piece: Piece, verdicts: Verdicts) -> str:
     if 0 < right < len(piece.functions):
         title = f"{title} {right} of {len(piece.functions)}"
     row = f"  {verdicts.of(piece.title)} {title:36} {signs}"
-    if BLOCKED not in signs:
-        return row
-    return f"{row}  (~ failed inside {verdicts.culprits[piece.title]})"
+    if BLOCKED in signs:
+        return f"{row}  (~ failed inside {verdicts.culprits[piece.title]})"
+    own = {one.qualname for one in piece.functions}
+    stubs = [verdicts.waits.get(one.name) for one in piece.functions]
+    waits = [stub for stub in stubs if stub and stub not in own]
+    return f"{row}  (· waits for {waits[0]})" if waits else row
 
 
 def _next(
@@ -402,11 +393,14 @@ def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
     """What to do about a piece that is wrong."""
     if tree.is_reference:
         return
-    wrong = [one for one in piece.functions if verdicts.of(one.name) == WRONG]
-    one = (wrong or piece.functions)[0]
-    is_part = 0 < len(wrong) < len(piece.functions)
-    title = f"{one.qualname} of {piece.title}" if is_part else piece.title
-    yield f"next: fix {title} in {_place(one, tree)}"
+    # A mistake in the first fails tests of later ones, too, and seldom the
+    # other way round.
+    most = max(verdicts.part(one.name) for one in piece.functions)
+    one = next(o for o in piece.functions if 2 * verdicts.part(o.name) > most)
+    of = f" of {piece.title}" if len(piece.functions) > 1 else ""
+    yield f"next: fix {one.qualname}{of} in {_place(one, tree)}"
+    if sum(verdicts.part(name) > 0 for name in exercises()) > 1:
+        yield "      What else is ✗ may be right: check it again after that."
     yield f"      python -m stages hint {piece.title}"
     yield (
         f"      python -m stages blame {piece.stage:02d}    "

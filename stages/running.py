@@ -115,7 +115,7 @@ class Result(NamedTuple):
         signs: function, or title of a piece -> a sign for each of its tests.
         verdicts: the same -> one sign.
         failed: the tests that failed, with the explanation.
-        told: title of a piece -> what the first failed test of it says.
+        told: function, or title of a piece -> what its first failed test says.
         stuck: the tests that were stopped, because they did not end.
         to_write: the tests that reached a stub.
         unmarked: the tests without an `exercise` mark.

@@ -1,7 +1,5 @@
 "use strict";
 
-const STUB = 'raise NotImplementedError("stage ';
-
 // <fx-exercise>: the files of a stage, to be written and checked in this page.
 // What is typed is kept in this browser, and can be taken along.
 class FxExercise extends FxPlay {
@@ -10,9 +8,11 @@ class FxExercise extends FxPlay {
   acting = "checking";
   parts = [...PARTS, "course.zip"];
 
-  begin() {}
+  begin() {
+    this.querySelector(".fx-recorded").hidden = true; // how to do without this
+  }
 
-  // Of the first file in which something is to be written.
+  // Of the file with the first function that is to be written.
   first() {
     this.given = JSON.parse(this.dataset.files);
     this.files = {...this.given};
@@ -24,8 +24,16 @@ class FxExercise extends FxPlay {
         break; // this browser keeps nothing
       }
     }
-    this.name = names.find((one) => this.files[one].includes(STUB)) ?? names[0];
+    const stubs = this.stubs();
+    this.name = names.find((one) => this.files[one].includes(stubs[0])) ?? names[0];
     return this.files[this.name];
+  }
+
+  // The lines to be replaced, in the order of the stage.
+  stubs() {
+    const {order, stage} = this.dataset;
+    const lines = order.split(" ").map((one) => `raise NotImplementedError("stage ${stage}: ${one}")`);
+    return lines.filter((one) => Object.values(this.files).some((text) => text.includes(one)));
   }
 
   tools() {
@@ -37,29 +45,66 @@ class FxExercise extends FxPlay {
       this.program = this.given[this.name];
       this.run();
     });
-    const made = document.createElement("select");
-    made.setAttribute("aria-label", "File");
-    for (const name of Object.keys(this.given)) made.append(new Option(name));
-    made.value = this.name;
-    made.addEventListener("change", () => {
-      this.keep();
-      this.name = made.value;
-      this.program = this.files[this.name];
+    this.chooser = document.createElement("select");
+    this.chooser.setAttribute("aria-label", "File");
+    for (const name of Object.keys(this.given)) this.chooser.append(new Option(name));
+    this.chooser.value = this.name;
+    this.chooser.addEventListener("change", () => {
+      this.choose(this.chooser.value);
       this.toStub();
     });
-    this.bar.append(made);
+    this.bar.append(this.chooser);
+  }
+
+  choose(name) {
+    if (name === this.name) return;
+    this.keep();
+    this.name = this.chooser.value = name;
+    this.program = this.files[name];
   }
 
   async highlighted() {
     await super.highlighted();
     this.toStub();
+    this.bar.scrollIntoView({block: "nearest"}); // it says what is loading
   }
 
-  // Show the first function that is not written.
+  async run() {
+    const kept = FxPlay.files.size > 0;
+    const isCold = !FxPlay.worker;
+    const ran = super.run();
+    const what = kept ? "starting" : `loading ${this.dataset.megabytes} MB, then starting`;
+    if (isCold) this.say(`${what} Python for browsers: some ten seconds`);
+    return ran;
+  }
+
+  // Show a function in the editor.
+  to(name) {
+    const [own, of] = name.split(".").reverse();
+    const head = new RegExp(`${of ? `\\nclass ${of}\\b[^]*?\\n +` : "\\n"}def ${own}\\b`);
+    this.keep();
+    const file = Object.keys(this.files).find((one) => head.test(this.files[one]));
+    if (!file) return;
+    this.choose(file);
+    const found = head.exec(this.program);
+    const at = found.index + found[0].length;
+    if (this.mirror) {
+      const line = this.program.slice(0, at).split("\n").length - 1;
+      this.mirror.getWrapperElement().scrollIntoView({block: "nearest"});
+      this.mirror.setCursor(line, 0);
+      this.mirror.scrollTo(0, this.mirror.heightAtLine(line, "local"));
+      this.mirror.focus();
+    } else {
+      this.field.setSelectionRange(at, at);
+      this.field.focus();
+    }
+  }
+
+  // Show the first function of this file that is not written.
   toStub() {
-    const [before, after] = this.program.split(STUB, 2);
-    if (!this.mirror || after === undefined) return;
-    const line = before.split("\n").length - 20;
+    const stub = this.stubs().find((one) => this.program.includes(one));
+    if (!this.mirror || !stub) return;
+    const line = this.program.split(stub)[0].split("\n").length - 20;
     this.mirror.scrollTo(0, this.mirror.heightAtLine(Math.max(line, 0), "local"));
   }
 
@@ -76,14 +121,11 @@ class FxExercise extends FxPlay {
     return {stage: this.dataset.stage, files: this.files};
   }
 
-  get answer() {
-    return this.signs;
-  }
-
   show(said) {
     this.result.replaceChildren();
-    this.verdict(said.signs ?? [], said.error);
-    if (said.error) this.result.append(this.error(said.error));
+    this.verdict(said.signs ?? [], said.next, said.error);
+    const why = said.error || said.why;
+    if (why) this.result.append(this.error(why));
     this.printed("The check says", said.printed);
     said.hints?.forEach((text, at) => {
       const made = document.createElement("details");
@@ -96,21 +138,27 @@ class FxExercise extends FxPlay {
     });
   }
 
-  // The sign of each function, as in the terminal, and of all beside the button.
-  verdict(signs, error) {
-    const kinds = {"✓": "passed", "✗": "failed", "~": "failed"};
-    this.signs.replaceChildren(...signs.map(([name, sign]) => {
+  // The sign of each function, as in the terminal, and beside the button what
+  // to do next.  Of those that are wrong, only the first is sure to be.
+  verdict(signs, next, error) {
+    this.signs.replaceChildren(...signs.map(([name, sign, stub]) => {
       const made = document.createElement("li");
-      made.dataset.kind = kinds[sign] ?? "";
-      made.textContent = `${sign} ${name}`;
+      made.dataset.kind = sign === "✓" ? "passed" : sign === "✗" && name === next ? "failed" : "";
+      const link = document.createElement("button");
+      link.type = "button";
+      link.textContent = name;
+      link.addEventListener("click", () => this.to(name));
+      made.append(`${sign} `, link, sign === "·" && stub ? ` waits for ${stub}` : "");
       return made;
     }));
-    const count = (kind) => signs.filter(([, sign]) => kinds[sign] === kind).length;
-    const [right, wrong] = [count("passed"), count("failed")];
+    const count = (wanted) => signs.filter(([, sign]) => wanted.includes(sign)).length;
+    const [right, wrong] = [count("✓"), count("✗~")];
+    const others = wrong > 1 ? " first: the others may be right" : "";
+    const more = next ? `, next: ${next}` : "";
     if (error?.startsWith("Stopped")) this.say("stopped");
     else if (!signs.some(([, sign]) => sign.trim())) this.say("not checked: see below", "failed");
-    else if (wrong) this.say(`✗ ${wrong} wrong, ${right} of ${signs.length} right`, "failed");
-    else this.say(`${right ? "✓ " : ""}${right} of ${signs.length} right`, right ? "passed" : "");
+    else if (wrong) this.say(`✗ fix ${next || "what failed"}${others}`, "failed");
+    else this.say(`${right} of ${signs.length} right${more}`, right ? "passed" : "");
   }
 
   download() {

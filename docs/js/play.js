@@ -3,6 +3,8 @@
 // What Python for browsers fetches; its scripts the browser fetches itself.
 const PARTS = ["pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json", "fx.zip"];
 
+const DRAFT = "Yours, before the link";
+
 // <fx-play>: a program that the reader may edit and run, in Python that runs
 // in this browser.  The program and what it prints are in the page already
 // (docs/machinery/playing.py); this adds the editor when the reader asks for it.
@@ -137,15 +139,17 @@ class FxPlay extends HTMLElement {
 
   // Other programs to begin with.
   choices() {
-    const others = JSON.parse(this.dataset.choice || "{}");
-    const programs = {"As the page has it": this.dataset.source, ...others};
     const made = document.createElement("select");
     made.setAttribute("aria-label", "Another program");
-    made.append(new Option("Another program…", ""));
-    for (const title of Object.keys(programs)) made.append(new Option(title));
+    this.offer = (title, program) => made.append(new Option(title, program));
+    this.offer("Another program…", "");
+    this.offer("As the page has it", this.dataset.source);
+    if (this.draft) this.offer(DRAFT, this.draft);
+    const others = JSON.parse(this.dataset.choice || "{}");
+    for (const one of Object.entries(others)) this.offer(...one);
     made.addEventListener("change", () => {
       if (!made.value) return;
-      this.program = programs[made.value];
+      this.program = made.value;
       made.value = "";
       this.run();
     });
@@ -208,6 +212,7 @@ class FxPlay extends HTMLElement {
     } catch {
       this.text = null;
     }
+    this.lay();
     await this.fromLink();
     if (this.text === null || this.field) return;
     const shown = this.querySelector(".highlight code, code");
@@ -228,7 +233,21 @@ class FxPlay extends HTMLElement {
       return;
     }
     this.hash = location.hash;
+    this.lay();
     if (this.field) this.program = this.text;
+  }
+
+  // What was typed here before the link was opened stays to be chosen.
+  lay() {
+    const key = `draft of ${this.dataset.source}`;
+    try {
+      const typed = sessionStorage.getItem(this.dataset.source);
+      if (typed !== null && typed !== this.text) sessionStorage.setItem(key, typed);
+      this.draft = sessionStorage.getItem(key);
+    } catch {
+      return; // this browser keeps nothing
+    }
+    if (this.draft) this.offer?.(DRAFT, this.draft);
   }
 
   // Scrolling makes the theme write a heading into the address: see
@@ -334,9 +353,10 @@ class FxPlay extends HTMLElement {
 
   show(said) {
     const line = /^line \d+/.exec(said.error)?.[0];
-    if (!said.error) this.say(`done in ${said.seconds.toFixed(2)} s`, "passed");
-    else if (said.error.startsWith("Stopped")) this.say("stopped");
-    else this.say(line ? `failed, ${line}` : "failed", "failed");
+    if (said.error.startsWith("Stopped")) this.say("stopped");
+    else if (said.error) this.say(line ? `failed, ${line}` : "failed", "failed");
+    else if (said.problem) this.say(`traced, but ${said.problem}`, "failed");
+    else this.say(`done in ${said.seconds.toFixed(2)} s`, "passed");
     this.result.replaceChildren();
     if (said.error) this.result.append(this.error(said.error));
     if (said.page) this.viewer(said.page);

@@ -24,7 +24,7 @@ from typing import Final
 from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.making import MADE, to_the_root, write
-from docs.machinery.scene import Block, Scene, element
+from docs.machinery.scene import Block, Scene, element, prose
 from docs.machinery.small_torch import listed
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
@@ -35,10 +35,16 @@ STAGES: Final = 5
 """The last stage of which all files run with the stand-in for torch."""
 
 MORE: Final = (
-    *("interpreter.py", "codegen/nested.py"),
-    *("show/describe.py", "show/document.py"),
+    *("interpreter.py", "codegen/nested.py", "subgraph_rewriter.py"),
+    *("show/page.py", "passes/graph_diff.py"),
 )
-"""Files of later stages that run with it, too."""
+"""Files of later stages and passes that run with it, too."""
+
+INSTEAD: Final = {
+    "show/measure.py": "measure.py",
+    "passes/utils/call_order.py": "call_order.py",
+}
+"""Files that need more than the stand-in, and what a page has instead."""
 
 PYTHON: Final = "pyodide@314.0.7"
 """The package of Python for browsers, and its version."""
@@ -73,6 +79,7 @@ ASSETS: Final = ("page.html", "page.css", *SCRIPTS)
 CACHE: Final = ROOT / "build" / "playground"
 PLAY: Final = MADE / "play"
 FX: Final = ROOT / "fx"
+PLAYGROUND: Final = ROOT / "docs" / "playground"
 EXERCISES: Final = ROOT / "exercises" / "fx"
 
 
@@ -132,7 +139,8 @@ def files() -> list[Path]:
         path = waiting.pop()
         if path not in seen and path != FX / "__init__.py":
             seen.add(path)
-            waiting += used_by(path)
+            if path.relative_to(FX).as_posix() not in INSTEAD:
+                waiting += used_by(path)
             if (package := path.parent / "__init__.py").is_file():
                 waiting.append(package)
     return sorted(seen)
@@ -166,6 +174,7 @@ def face() -> str:
 
 _ABSENT: Final = """
 from playground import effects as _effects
+from fx.passes.graph_diff import diff
 from playground.showing import show
 
 Tracer.record_stack_traces = True  # the viewer shows the lines
@@ -174,7 +183,7 @@ Tracer.record_stack_traces = True  # the viewer shows the lines
 def __getattr__(name):
     raise AttributeError(
         f"fx.{name} needs the installed torch: the small one of this page has "
-        "shapes and no numbers, and runs stages 01 to 06"
+        "shapes and no numbers"
     )
 """
 """What fx says in a page of the names that it lacks there."""
@@ -183,7 +192,9 @@ def __getattr__(name):
 def contents() -> Iterator[tuple[str, str]]:
     """Each file that a page has, and its text."""
     for path in files():
-        yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+        other = INSTEAD.get(path.relative_to(FX).as_posix())
+        text = (PLAYGROUND / other if other else path).read_text("utf-8")
+        yield path.relative_to(ROOT).as_posix(), text
     yield "fx/__init__.py", face()
     for name in ASSETS:
         yield f"fx/show/{name}", (FX / "show" / name).read_text("utf-8")
@@ -290,13 +301,17 @@ def _written(scene: Scene) -> etree.Element:
     """The files of a stage, as stubs to be written and checked."""
     words = element(scene.parent, "div")
     stage = scene.directive.argument
-    texts = {
-        name: (EXERCISES / name).read_text("utf-8")
-        for name in asked(int(stage))
-    }
+    names = asked(int(stage))
+    texts = {one: (EXERCISES / one).read_text("utf-8") for one in names}
     own = {"data-files": json.dumps(texts), "data-stage": stage}
+    parts = stages()[int(stage)].pieces
+    own["data-order"] = " ".join(o.qualname for p in parts for o in p.functions)
     box = _box(scene, "fx-exercise", own, extra=2)
-    element(box, "div", css="fx-recorded")
+    told = (
+        "Python cannot run here: scripts are off, or the site has none. Use "
+        f"[a terminal](../course.md): `python -m stages watch {stage}`."
+    )
+    prose(box, "p", told).set("class", "fx-recorded")
     return words
 
 

@@ -71,9 +71,8 @@ def listed() -> str:
         if isinstance(kind, type) and issubclass(kind, nn.Module)
     }
     owners: dict[str, object] = {
-        one: sys.modules[one] for one in (*SPACES, "torch.nn")
+        one: sys.modules[one] for one in (*SPACES, "torch.nn", "torch.nn.init")
     }
-    owners["torch.nn.init"] = nn.init
     owners |= {"Tensor": torch.Tensor, "Module": nn.Module}
     names = {
         owner: [name for name in dir(value) if not name.startswith("_")]

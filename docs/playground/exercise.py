@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Final
 
 OPTIONS: Final = (
     *("-p", "stages.plugin", "-q", "-c", os.devnull),
@@ -27,8 +27,8 @@ LEFT_OUT: Final = (
 )
 """It needs TorchScript; the page of its stage says so."""
 
-COMMAND: Final = " python -m stages "
-"""In a line that a terminal needs, and a page does not."""
+HIDDEN: Final = re.compile(r" python -m stages |^fx under |^[✓✗~·]|^ +It ")
+"""A line that a terminal needs, and a page does not."""
 
 NEXT: Final = re.compile(r"^next: (?:write|fix) ([\w.]+) (?:\(|of|in)", re.M)
 """The line that names the function to go on with."""
@@ -37,34 +37,22 @@ HOME: Final = str(Path(__file__).resolve().parents[1])
 """Where torch is in a page, which finds it from the working folder alone."""
 
 
-class Checked(NamedTuple):
-    """What is said about a reader's files, and how to go on."""
+def check_page(stage: str, files: str, root: Path = Path("/course")) -> str:
+    """What the check of a stage says about a reader's files, as JSON.
 
-    printed: str
-    hints: tuple[str, ...]
-    signs: tuple[tuple[str, str], ...]
-    """Each function of the stage with its sign in the terminal."""
-
-
-def check_page(stage: str, files: str) -> str:
-    """What a page shows of a check; this and the files are JSON."""
-    return json.dumps(
-        check(stage, json.loads(files), Path("/course"))._asdict()
-    )
-
-
-def check(stage: str, files: Mapping[str, str], root: Path) -> Checked:
-    """What the check of a stage says about a reader's files.
+    It has what is printed; each function, its sign and the stub it waits for;
+    and of the function to go on with the name, the fault and the hints.
 
     Args:
         stage: its number, as `02`.
-        files: their texts, by their paths below `exercises/fx`, which has its
-            stubs again afterwards.
+        files: JSON, their texts by their paths below `exercises/fx`, which
+            has its stubs again afterwards.
         root: the folder with stages/, fx/ and exercises/.
     """
     mine = root / "exercises" / "fx"
-    stubs = {name: (mine / name).read_text("utf-8") for name in files}
-    _put(mine, files)
+    texts = json.loads(files)
+    stubs = {name: (mine / name).read_text("utf-8") for name in texts}
+    _put(mine, texts)
     said = io.StringIO()
     told = (contextlib.redirect_stdout(said), contextlib.redirect_stderr(said))
     with _only(root), told[0], told[1]:
@@ -75,16 +63,23 @@ def check(stage: str, files: Mapping[str, str], root: Path) -> Checked:
             [f"stages/{stage}", *OPTIONS, f"--deselect={LEFT_OUT}"], [subject]
         )
         asked = NEXT.search(said.getvalue())
-        hints = known.find(asked[1]).hints if asked else ()
-        signs = tuple(
-            (one.qualname, subject.verdicts.of(one.name))
-            for one in known.stages()[int(stage)].exercises
-        )
+        one = known.find_function(asked[1]) if asked else None
+        verdicts = subject.verdicts
+        signs = [
+            (o.qualname, verdicts.of(o.name), verdicts.waits.get(o.name, ""))
+            for piece in known.stages()[int(stage)].pieces
+            for o in piece.functions
+        ]
     _put(mine, stubs)
-    lines = said.getvalue().strip().splitlines()
-    return Checked(
-        "\n".join(o for o in lines if COMMAND not in o), hints, signs
-    )
+    lines = said.getvalue().splitlines()
+    found = {
+        "printed": "\n".join(o for o in lines if not HIDDEN.search(o)).strip(),
+        "signs": signs,
+        "next": one and one.qualname,
+        "why": one and verdicts.told.get(one.name),
+        "hints": one.hints if one else (),
+    }
+    return json.dumps(found)
 
 
 def _put(folder: Path, files: Mapping[str, str]) -> None:

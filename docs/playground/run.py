@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import linecache
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -25,15 +26,20 @@ PLACE: Final = "your program"
 
 
 HINTS: Final = {
-    "No module named": "; this page has Python's own modules, fx and a small "
+    "No module named 'fx.": "; it needs the installed torch, of which this "
+    "page has a small one",
+    "No module named '": "; this page has Python's own modules, fx and a small "
     "torch",
     "'Proxy' object cannot be interpreted as an integer": "; its value is not "
     "known while tracing: use a number, or fx.trace of the installed fx",
     "'Proxy' object does not support item assignment": "; make a new value, "
     "as with torch.where or torch.cat",
-    "the small torch has no rule": ": leave the line out here",
+    "the small torch has no rule": "; leave this line out to try the rest here",
 }
 """What is said after an error with one of these texts."""
+
+STOPS: Final = re.compile(r"the run stops at \w+(, line \d+)?")
+"""What the viewer's page says if shapes end before the graph does."""
 
 
 def play(source: str) -> str:
@@ -41,8 +47,8 @@ def play(source: str) -> str:
 
     Returns:
         JSON: `printed`; `error`; `page`, the viewer's page of what it gave to
-        `fx.show`, or else of its last module; and for a graph without a module
-        `nodes` and `code`.
+        `fx.show`, or else of its last module, and `problem`, where a run of
+        that stops; and for a graph without a module `nodes` and `code`.
     """
     lines = source.splitlines(keepends=True)
     linecache.cache[PLACE] = (len(source), None, lines, PLACE)
@@ -58,6 +64,8 @@ def play(source: str) -> str:
             error = _told(raised)
     nodes, code = ([], "") if page else _graph(names)
     answer = {"printed": said.getvalue(), "page": page, "error": error}
+    stops = STOPS.search(page)
+    answer["problem"] = stops[0] if stops else ""
     return json.dumps(answer | {"nodes": nodes, "code": code})
 
 
@@ -76,8 +84,8 @@ def _told(raised: Exception) -> str:
     where = f"line {own[-1].lineno}: " if own else ""
     if isinstance(raised, SyntaxError):
         where = f"line {raised.lineno}: "
-    more = "".join(hint for part, hint in HINTS.items() if part in str(raised))
-    return f"{where}{type(raised).__name__}: {raised}{more}"
+    more = [hint for part, hint in HINTS.items() if part in str(raised)]
+    return f"{where}{type(raised).__name__}: {raised}{''.join(more[:1])}"
 
 
 def _graph(

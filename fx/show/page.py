@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from torch import nn
 
@@ -17,11 +18,14 @@ from .measure import measure
 
 __all__ = ["show", "traced"]
 
+Traced: TypeAlias = nn.Module | Callable[..., AnyValue]
+"""A graph module, or what `symbolic_trace` takes."""
+
 
 def show(
-    module: nn.Module,
+    module: Traced,
     *inputs: AnyValue,
-    after: nn.Module | None = None,
+    after: Traced | None = None,
     times: bool = False,
     notes: Sequence[str] = (),
     title: str = "",
@@ -35,16 +39,16 @@ def show(
     node its shape, size and time, and the user's line that made it.
 
     Args:
-        module: a graph module, or a module to trace.
+        module: a graph module, or a module or a function to trace.
         *inputs: inputs for it, with which shapes are found; by default, the
             page shows the shapes that are in `meta`.
-        after: what a pass made of it, or a module to trace. The page then
-            shows both, and marks what `fx.diff` finds.
+        after: what a pass made of it. The page then shows both, and marks
+            what `fx.diff` finds.
         times: also run the module on the inputs, three times, and show the
             least time of each node.
         notes: keys of `node.meta`, as a pass has put them there: each is a
             column, and what is not a number is shown as text.
-        title: the heading; by default the name of the module's class.
+        title: the heading; by default the name of the class or function.
 
     Raises:
         TypeError: a module is a graph module of torch.fx.
@@ -73,16 +77,16 @@ def show(
         difference = diff(*both)
         what = {one.after: one.what for one in difference.changed}
         data["rows"] = rows_of(gm, both[1], difference.pairs, what)
-    return Page(title or type(module).__name__, data)
+    return Page(title or type(gm).__name__, data)
 
 
-def traced(module: nn.Module) -> GraphModule:
+def traced(module: Traced) -> GraphModule:
     """A module's graph, its nodes with the lines that made them.
 
     `symbolic_trace` does not record the lines, because that takes time.
 
     Args:
-        module: a module; one that is a graph module already stays as it is.
+        module: a module or a function; a graph module stays as it is.
 
     Raises:
         TypeError: it is one of torch.fx.
@@ -93,4 +97,7 @@ def traced(module: nn.Module) -> GraphModule:
         return module
     tracer = Tracer()
     tracer.record_stack_traces = True
-    return GraphModule(module, tracer.trace(module), type(module).__name__)
+    graph = tracer.trace(module)
+    named = type(module) if isinstance(module, nn.Module) else module
+    name = getattr(named, "__name__", "root")
+    return GraphModule(tracer.root, graph, name)

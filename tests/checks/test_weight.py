@@ -14,10 +14,10 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 42_372,
-    "lines of Python in stages": 25_057,
-    "lines of Python in tests": 83_044,
-    "lines of Python in docs": 16_413,
+    "lines of Python in fx": 42_380,
+    "lines of Python in stages": 25_054,
+    "lines of Python in tests": 83_106,
+    "lines of Python in docs": 16_461,
     "words of the site": 74_658,
     "files in fx": 216,
 }

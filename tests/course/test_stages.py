@@ -149,20 +149,19 @@ def test_a_written_function_that_runs_into_a_stub_is_told_where(
     result = learner.check(1, exercise="linked_list.linked_list.Link.prepend")
     assert (
         "Link.prepend is written, but a test of it reached the stub of "
-        "_make_room (stage 01), called from "
-        "exercises/fx/linked_list/linked_list.py:"
+        "_make_room, called from exercises/fx/linked_list/linked_list.py:"
     ) in result.output
     assert "in _key_between" in result.output
     assert "next: write _make_room" in result.output
 
 
-def test_a_stub_that_a_test_calls_itself_is_told_too(learner: Learner) -> None:
-    learner.write("_make_room")
-    said = learner.check(1).output
-    assert (
-        "_make_room is written, but a test of it reached the stub of "
-        "Link.prepend (stage 01), called from stages/01/test_linked_list.py:"
-    ) in said
+def test_a_function_whose_tests_need_a_stub_waits_for_it(
+    learner: Learner,
+) -> None:
+    learner.write("last_users")
+    said = learner.check(2).output
+    assert "✓····  (· waits for Node._freeze)" in said
+    assert "is written, but" not in said
 
 
 def test_the_tests_collected_are_those_told(learner: Learner) -> None:

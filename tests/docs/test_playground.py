@@ -166,6 +166,7 @@ def test_what_is_not_here_says_so(page: Path) -> None:
         "fx.symbolic_trace(lambda x: [*range(x.shape[0])])",
         *("torch.reluu(1)", "torch.ones(2).sofmax(0)", "import numpy"),
         *("from torch.fx import symbolic_trace", "torch.ones(2).qr()"),
+        "from fx.passes.shape_prop import ShapeProp",
     ]
     found = in_page(page, *(HEAD + one for one in programs))
     told = [str(one["error"]) for one in found]
@@ -178,6 +179,7 @@ def test_what_is_not_here_says_so(page: Path) -> None:
     assert "this page has Python's own modules, fx and a small torch" in told[5]
     assert "write `import fx` instead of torch.fx" in told[6]
     assert "no rule for what Tensor.qr gives" in told[7]
+    assert "shape_prop'; it needs the installed torch" in told[8]
 
 
 def test_the_programs_to_choose_from(page: Path) -> None:
@@ -210,16 +212,48 @@ fx.show(gm, after=new)
 """
 
 
-def test_what_is_replaced_one_by_one_is_changed_as_in_fx(page: Path) -> None:
-    program = f"import copy\n{HEAD}{SWAPPED}"
-    [found] = in_page(page, program)
-    names: dict[str, Any] = {}
-    exec(program, names)
-    shown = fx.show(names["gm"], after=names["new"])
-    rows = data({"page": shown.html})["rows"]
-    marks = [row.get("mark") for row in rows]
-    assert marks == [None, "~", None, "~", None]
-    assert [row.get("mark") for row in data(found)["rows"]] == marks
+CHANGED = """
+from torch import nn
+before = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Sequential(nn.Tanh()))
+class Folded(fx.Tracer):
+    def is_leaf_module(self, m, path):
+        return path == "2" or super().is_leaf_module(m, path)
+class Doubled(fx.Transformer):
+    def call_module(self, target, args, kwargs):
+        found = super().call_module(target, args, kwargs)
+        return found + found if target == "0" else found
+print(before[1:])
+gm = fx.symbolic_trace(before)
+new = Doubled(fx.GraphModule(before, Folded().trace(before))).transform()
+other = copy.deepcopy(gm)
+other.get_submodule("2").eval()
+print(fx.diff(gm, new), fx.diff(gm, other))
+def noted(x):
+    x.add_(1)
+    y = x * 2
+    print("seen")
+    return y.relu()
+print(fx.diff(fx.symbolic_trace(noted), fx.symbolic_trace(noted)))
+def summed(x):
+    return x + x
+print(fx.replace_pattern(new, summed, lambda x: 2 * x), new.code)
+fx.show(gm, torch.ones(2, 4), after=new)
+"""
+
+
+def test_a_change_is_found_as_by_the_installed_fx(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fx, "show", show)
+    for text in (SWAPPED, CHANGED):
+        program = f"import copy\n{HEAD}{text}"
+        [found] = in_page(page, program)
+        ours = json.loads(play(program))
+        assert found["error"] == ours["error"] == ""
+        assert found["printed"] == ours["printed"]
+        rows = data(ours)["rows"]
+        assert {"~"} < {row.get("mark") for row in rows} or text == SWAPPED
+        assert data(found)["rows"] == rows
 
 
 def test_what_the_pages_record_is_what_the_reader_gets(page: Path) -> None:
@@ -250,6 +284,20 @@ def test_an_error_is_told_with_its_line(
     [found] = in_page(page, HEAD + text + TAIL)
     assert told in str(found["error"])
     assert str(found["error"]).startswith("line ")
+
+
+def test_where_shapes_end_is_told(page: Path) -> None:
+    text = "def f(x, y):\n    return torch.relu(x) @ y\n"
+    tail = "fx.show(fx.symbolic_trace(f), torch.ones(2, 3)"
+    fits, refused, missing = in_page(
+        page,
+        f"{HEAD}{text}{tail}, torch.ones(3, 4))",
+        f"{HEAD}{text}{tail}, torch.ones(2, 3))",
+        f"{HEAD}{text}{tail})",
+    )
+    assert fits["problem"] == ""
+    assert refused["problem"] == "the run stops at matmul, line 4"
+    assert missing["problem"] == "the run stops at y"
 
 
 def test_dead_code_keeps_what_has_an_effect(page: Path) -> None:

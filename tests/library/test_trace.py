@@ -120,7 +120,8 @@ def test_a_module_is_recorded_in_its_own_words() -> None:
 
 def test_notes_say_where_a_node_comes_from() -> None:
     gm = fx.trace(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.ones(2, 4))
-    _, linear, relu = gm.graph.find_nodes(op="call_module")
+    guards, linear, relu = gm.graph.find_nodes(op="call_module")
+    assert not guards.stack_trace  # nothing of the user's program made it
     assert linear.meta["val"].shape[1] == 3
     assert linear.meta["nn_module_stack"] == {"0": ("0", nn.Linear)}
     net = Net()

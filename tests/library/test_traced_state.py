@@ -312,16 +312,16 @@ def test_a_switch_is_warned_of_where_the_user_calls_it() -> None:
 
 
 def test_the_stacks_of_inputs_and_output_are_the_users() -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x + 1
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Size]:
+        return x + 1, x.shape
 
     tracer = fx.Tracer()
     tracer.record_stack_traces = True
-    first, add, last = tracer.trace(f).nodes
-    assert not first.stack_trace
-    assert not last.stack_trace
+    first, add, *outside = tracer.trace(f).nodes
+    assert len(outside) == 2
+    assert not any(node.stack_trace for node in (first, *outside))
     assert add.stack_trace
-    assert add.stack_trace.endswith("return x + 1")
+    assert add.stack_trace.endswith("return x + 1, x.shape")
 
 
 # -- errors -----------------------------

@@ -21,9 +21,10 @@ def __getattr__(name: str) -> AnyValue:
         values = fitted(own[0][1], args, kwargs, "", 0)
         names = [one.name for one in own[0][1] if matters(one)]
         given = dict(zip(names, values or (), strict=False))
-        sizes = [given.get(one, 1) for one in ("std", "gain")]
-        ordered = given.get("a", 0) <= given.get("b", math.inf)
-        if not (values and values[0].numel() and min(sizes) > 0 and ordered):
+        fits = min(given.get("std", 1), given.get("gain", 1)) >= 0
+        fits &= given.get("a", 0) <= given.get("b", math.inf)
+        fits &= name != "trunc_normal_" or given.get("std") != 0
+        if not (values and values[0].numel() and fits):
             raise unknown(path)
         found: Tensor = values[0]
         if found.ndim < 2 and name.startswith(_OF_MATRICES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from .._forms import LISTED
 from .._functions import lacking
 from .._tensor import (
     AnyValue,
@@ -47,26 +48,42 @@ class Module:
         made.__dict__["_said"] = ", ".join(said)
         return made
 
+    def extra_repr(self) -> str:
+        """The settings of a class of torch, as they were given."""
+        torchs = type(self).__module__.startswith("torch.")
+        return self.__dict__["_said"] if torchs else ""
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.__dict__['_said']})"
+        inner = [f"({name}): {one!r}" for name, one in self.named_children()]
+        text = "\n".join(filter(None, [self.extra_repr(), *inner]))
+        if inner:
+            text = f"\n{text}\n".replace("\n", "\n  ")[:-2]
+        return f"{type(self).__name__}({text})"
 
     def __init__(self) -> None:
         """Begin with none of them."""
-        self.__dict__.update({"training": True, "_non_persistent": set()})
+        self.__dict__.update(
+            {"training": True, "_non_persistent_buffers_set": set()}
+        )
         self.__dict__.update({name: {} for name in _HOLDERS})
 
     def __setattr__(self, name: str, value: AnyValue) -> None:
-        own = self.__dict__
-        buffer = name in own["_buffers"] and isinstance(value, Tensor)
+        own, into = self.__dict__, ""
+        if "_modules" not in own:
+            raise AttributeError(
+                f"cannot assign {name} before Module.__init__() call"
+            )
+        if isinstance(value, Parameter):
+            into = "_parameters"
+        elif isinstance(value, Module):
+            into = "_modules"
+        elif isinstance(value, Tensor) and name in own["_buffers"]:
+            into = "_buffers"
         for holder in _HOLDERS:
-            if not (buffer and holder == "_buffers"):
+            if holder != into:
                 own[holder].pop(name, None)
-        if isinstance(value, Module):
-            own["_modules"][name] = value
-        elif isinstance(value, Parameter):
-            own["_parameters"][name] = value
-        elif buffer:
-            own["_buffers"][name] = value
+        if into:
+            own[into][name] = value
         else:
             object.__setattr__(self, name, value)
 
@@ -92,6 +109,8 @@ class Module:
     ) -> None:
         """Hold a tensor that is not trained."""
         self._buffers[name] = tensor
+        if not persistent:
+            self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: AnyValue) -> None:
         """Hold a parameter."""
@@ -148,6 +167,19 @@ class Module:
     def buffers(self) -> Iterator[Tensor]:
         """The buffers."""
         return (value for _, value in self._held("_buffers"))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is saved of it: parameters and buffers, with their paths."""
+        found: dict[str, Tensor] = {}
+        for path, module in self.named_modules():
+            left_out = module._non_persistent_buffers_set
+            for name, value in {
+                **module._parameters,
+                **module._buffers,
+            }.items():
+                if isinstance(value, Tensor) and name not in left_out:
+                    found[f"{path}.{name}" if path else name] = value
+        return found
 
     def apply(self, function: Callable[[Module], None]) -> Module:
         """Call a function with each module."""
@@ -228,8 +260,9 @@ class Sequential(Module):
         return iter([*self.children()])
 
     def __getitem__(self, at: AnyValue) -> AnyValue:
-        found = [*self.children()][at]
-        return type(self)(*found) if isinstance(at, slice) else found
+        if isinstance(at, slice):
+            return type(self)(dict([*self.named_children()][at]))
+        return [*self.children()][at]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -260,7 +293,10 @@ class ModuleList(Sequential):
 
     def __init__(self, *modules: AnyValue) -> None:
         alone = len(modules) == 1 and not isinstance(modules[0], Module)
-        super().__init__(*(modules[0] if alone else modules))
+        found = modules[0] if alone else modules
+        super().__init__(
+            *(found.values() if isinstance(found, dict) else found)
+        )
 
 
 class ModuleDict(Module):
@@ -323,3 +359,15 @@ class ParameterList(ParameterDict):
         """Hold one more, behind the others."""
         self[len(self)] = one
         return self
+
+
+_LISTS: Final = (
+    Sequential,
+    ModuleList,
+    ModuleDict,
+    ParameterDict,
+    ParameterList,
+)
+for _kind in _LISTS:
+    _kind.__module__ = LISTED["modules"][_kind.__name__]
+    _kind.extra_repr = lambda self: ""  # type: ignore[method-assign]

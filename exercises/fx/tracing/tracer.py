@@ -207,7 +207,7 @@ class Tracer(TracerBase):
                 self._is_tracing = True
                 # The recording: the code runs, and proxies write down how.
                 result = frames.run_traced(call, inputs)
-                returned = self.create_arg(result)
+                returned = frames.run_traced(self.create_arg, (result,))
             is_flat = self.graph._pytree_info is None
             notes = annotations_of(undecorated(call)) if is_flat else {}
             kind, last = notes.get("return"), ("output", "output", (returned,))

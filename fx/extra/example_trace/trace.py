@@ -221,8 +221,9 @@ class ExampleRun:
         """Run the program on tensors without data, and make the module."""
         recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
-            example.give(recorder)
-            recorder.known.check_first(guards, example.places)
+            first = recorder.known.check_first
+            frames.run_traced(example.give, (recorder,))
+            frames.run_traced(first, (guards, example.places))
             with TRACES.during(recorder):
                 self._patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():

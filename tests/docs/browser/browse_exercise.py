@@ -19,6 +19,11 @@ const {status, signs} = document.querySelector('fx-exercise');
 const kinds = [...signs.children].map(one => one.dataset.kind);
 return [status.dataset.kind, ...new Set(kinds)]
 """
+_CLICK = """
+const {signs, mirror} = document.querySelector('fx-exercise');
+return [...signs.querySelectorAll('button')].map(one => (
+  one.click(), [one.textContent, mirror.getLine(mirror.getCursor().line)]))
+"""
 _OPEN = """
 document.querySelector('fx-exercise .fx-play-bar button').click()
 """
@@ -56,8 +61,13 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     assert browser.run(_VERDICT) == ["", ""]
     browser.run(_TYPE, json.dumps(wrong(stage)))
     assert WRONG[stage][2] in said(browser).replace("\n", " ")
-    assert {*browser.run(_VERDICT)} == {"failed", "passed"}
+    assert {*browser.run(_VERDICT)} - {""} == {"failed", "passed"}
     assert inside(browser, ".fx-play-status")
+    assert inside(browser, ".fx-play-said")
+    places = dict(browser.run(_CLICK))
+    assert len(places) > 5
+    for name, line in places.items():
+        assert f"def {name.rpartition('.')[2]}(" in line
     browser.run(_TYPE, json.dumps(version(stage)))
     assert f"{TESTS[stage]} passed" in said(browser)
     assert browser.run(_VERDICT) == ["passed", "passed"]
@@ -66,3 +76,8 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     assert f"{TESTS[stage]} passed" in said(browser)
     assert browser.complaints() == []
     assert browser.strangers() == []
+
+
+def test_without_scripts_the_terminal_is_named(no_script: Browser) -> None:
+    no_script.open("stages/01/")
+    assert "python -m stages watch 01" in no_script.one("fx-exercise").text

@@ -1,0 +1,4 @@
+"""A stand-in for torch.jit: a class of which a page has no instance."""
+
+
+class ScriptModule: ...

@@ -148,7 +148,9 @@ def form(name: str, function: Callable[..., AnyValue]) -> str:
     for one in inspect.signature(function).parameters.values():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             return ""
-        kind = getattr(one.annotation, "__name__", str(one.annotation))
+        kind = str(one.annotation)
+        if isinstance(one.annotation, type):
+            kind = one.annotation.__name__
         kind = re.sub(r"torch\.|typing\.", "", kind)
         found = re.fullmatch(r"Optional\[(\w+)\]|(\w+) \| None", kind)
         kind = f"{found[1] or found[2]}?" if found else kind

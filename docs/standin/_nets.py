@@ -331,7 +331,7 @@ def columns(
 ) -> Tensor:
     """The windows of an image, each as a column."""
     need(x.ndim in (3, 4), floats(x))
-    space = pooled(x, 2, k, s, p, d, False, half=False)
+    space = pooled(x, 2, k, each(s, 2), p, d, False, half=False)
     inner = x.shape[-3] * math.prod(each(k, 2))
     return Tensor([*x.shape[:-3], inner, math.prod(space)], x.dtype)
 

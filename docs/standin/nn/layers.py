@@ -59,7 +59,8 @@ def settings(
     values = fitted(parameters, args, kwargs, "", 0)
     need(values is not None)
     names = [one.name for one in parameters if matters(one)]
-    found = dict(zip(names, values or (), strict=True))
+    fixed = {one.name: None for one in parameters if one.kind == "None?"}
+    found = fixed | dict(zip(names, values or (), strict=True))
     if any(one.name == "stride" and not one.default for one in parameters):
         own = found["stride"]
         found["stride"] = found["kernel_size"] if own is None else own
@@ -271,7 +272,6 @@ BEGIN: Final[dict[str, Begin]] = {
         **{"mode": "bilinear", "align_corners": True},
         "recompute_scale_factor": None,
     },
-    "Upsample": lambda given: {"recompute_scale_factor": None},
 }
 
 

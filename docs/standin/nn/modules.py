@@ -33,6 +33,10 @@ class Parameter(Tensor):
         self.requires_grad = requires_grad
 
 
+def _to(kind: Kind) -> Callable[[AnyValue], AnyValue]:
+    return lambda module: module.to(kind)
+
+
 _HOLDERS: Final = ("_parameters", "_buffers", "_modules")
 
 
@@ -212,21 +216,9 @@ class Module:
 
     cuda = cpu = to
 
-    def double(self) -> Module:
-        """Give its fractions 64 bits."""
-        return self.to(float64)
-
-    def half(self) -> Module:
-        """Give its fractions 16 bits."""
-        return self.to(float16)
-
-    def bfloat16(self) -> Module:
-        """Give its fractions 16 bits, of which more are for the exponent."""
-        return self.to(bfloat16)
-
-    def float(self) -> Module:
-        """Give its fractions 32 bits."""
-        return self.to(float32)
+    double, half, bfloat16, float = (
+        _to(kind) for kind in (float64, float16, bfloat16, float32)
+    )
 
     def get_submodule(self, target: str) -> Module:
         """The module at a path."""

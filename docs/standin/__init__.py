@@ -18,7 +18,7 @@ from . import nn as nn
 from . import overrides as overrides
 from . import return_types as return_types
 from . import utils as utils
-from ._functions import _TYPES, MADE, of_torch, overridable
+from ._functions import _TYPES, MADE, of_torch, overridable, typed
 from ._ops import HigherOrderOperator
 from ._shapes import broadcast_tensors
 from ._tensor import AnyValue as AnyValue
@@ -109,6 +109,10 @@ def broadcast_shapes(*shapes: AnyValue) -> AnyValue:
     """The shape that several fit."""
     given = [s if hasattr(s, "__len__") else [s] for s in shapes]
     return broadcast_tensors(*map(Tensor, given))[0].shape
+
+
+for _name in ("float", "double", "long", "int", "bool"):
+    globals()[f"{_name.title()}Tensor"] = typed(_TYPES[_name])
 
 
 class finfo:

@@ -339,3 +339,14 @@ def _turned(method: Callable[..., AnyValue]) -> Callable[..., AnyValue]:
 
 
 _give_methods()
+
+
+def typed(kind: dtype) -> AnyValue:
+    """What makes a tensor of one type, of sizes or of data."""
+
+    def made(*given: AnyValue) -> AnyValue:
+        if not given or isinstance(given[0], int):
+            return Tensor(given, kind)
+        return of_torch("torch", "tensor")(*given).to(kind)
+
+    return made

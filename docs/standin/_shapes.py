@@ -532,8 +532,8 @@ def filled(x: Tensor, value: AnyValue) -> Tensor:
 
 
 def drawn(size: Sizes, kind: dtype | None) -> Tensor:
-    """A new tensor of fractions."""
-    need((kind or float32).is_floating_point)
+    """A new tensor of fractions, or of complex numbers."""
+    need((kind or float32).category > 1)
     return Tensor(size, kind or float32)
 
 

@@ -143,7 +143,9 @@ TABLE: Final[dict[str, Rule]] = {
     **named("rand randn rand.generator randn.generator", shapes.drawn),
     **named(
         "hann_window hamming_window blackman_window bartlett_window",
-        lambda n, kind: shapes.drawn([n], kind),
+        lambda n, kind: only(
+            shapes.drawn([n], kind), (kind or float32).is_floating_point
+        ),
     ),
     "full": lambda size, value, kind: Tensor(
         size, kind or rules.dtype_of(value)

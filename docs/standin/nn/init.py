@@ -11,6 +11,16 @@ from .._tensor import AnyValue, Tensor
 _OF_MATRICES = ("xavier_", "kaiming_", "orthogonal_", "sparse_", "dirac_")
 
 
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much weights grow before a function that shrinks."""
+    slope = 0.01 if param is None else param
+    gains = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
+    gains["leaky_relu"] = math.sqrt(2 / (1 + slope**2))
+    if nonlinearity.startswith(("linear", "conv", "sigmoid")):
+        return 1.0
+    return gains[nonlinearity]
+
+
 def __getattr__(name: str) -> AnyValue:
     """A function that fills a tensor, and gives it back."""
     path = f"torch.nn.init.{name}"

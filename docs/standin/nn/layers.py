@@ -35,8 +35,11 @@ class Layer(Module):
             begun = BEGIN[self.named](given) if self.named in BEGIN else {}
             stored = {k: v for k, v in vars(given).items() if k != "bias"}
             for name, value in {**stored, **begun}.items():
-                lacks = name in begun and value is False
-                setattr(self, name, None if lacks else value)
+                if name in begun and type(value) is Tensor:
+                    self.register_buffer(name, value)
+                else:
+                    lacks = name in begun and value is False
+                    setattr(self, name, None if lacks else value)
             need(not any(map(is_unknown, self.children())))
             if given.dtype:
                 need(given.dtype.is_floating_point)

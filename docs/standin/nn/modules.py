@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from .._forms import LISTED
@@ -28,7 +28,7 @@ class Parameter(Tensor):
         super().__init__(given.shape, given.dtype)
         if type(requires_grad) is not bool:
             raise TypeError("requires_grad is True or False")
-        if requires_grad and not given.dtype.is_floating_point:
+        if requires_grad and given.dtype.category < 2:
             raise RuntimeError(f"a parameter of {given.dtype} is not trained")
         self.requires_grad = requires_grad
 
@@ -185,6 +185,13 @@ class Module:
                     found[f"{path}.{name}" if path else name] = value
         return found
 
+    def load_state_dict(
+        self, state_dict: Mapping[str, Tensor], strict: bool = True
+    ) -> None:
+        """Check the names of what would be loaded: here are no numbers."""
+        if strict and (wrong := {*state_dict} ^ {*self.state_dict()}):
+            raise RuntimeError(f"missing or unexpected: {sorted(wrong)}")
+
     def apply(self, function: Callable[[Module], None]) -> Module:
         """Call a function with each module."""
         for module in [*self.modules()]:
@@ -255,6 +262,9 @@ class Sequential(Module):
         if isinstance(at, slice):
             return type(self)(dict([*self.named_children()][at]))
         return [*self.children()][at]
+
+    def __setitem__(self, at: int, module: Module) -> None:
+        setattr(self, [*self._modules][at], module)
 
     def __len__(self) -> int:
         return len(self._modules)

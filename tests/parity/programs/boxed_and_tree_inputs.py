@@ -49,16 +49,6 @@ def boxed_inputs_are_taken_out_of_a_list(lib: Lib) -> Seen:
 
 
 @program(claims=("codegen-object", "concrete-args"))
-def inputs_and_keywords_as_one_tree(lib: Lib) -> Seen:
-    info, codegen = private(lib, "_PyTreeInfo"), private(lib, "_PyTreeCodeGen")
-    gm = two_inputs(lib)
-    spec = pytree.tree_structure(((0,), {"b": 1}))
-    gm.graph.set_codegen(codegen(info(["a", "b"], spec, None)))
-    gm.recompile()
-    return [gm.code, gm(torch.ones(1), torch.ones(1) * 2)]
-
-
-@program(claims=("codegen-object", "concrete-args"))
 def outputs_put_together_by_a_tree(lib: Lib) -> Seen:
     info, codegen = private(lib, "_PyTreeInfo"), private(lib, "_PyTreeCodeGen")
     g = lib.Graph()
@@ -105,24 +95,6 @@ def a_custom_return_sees_variables_not_names(lib: Lib) -> Seen:
     g.set_codegen(subclass(lib.CodeGen, generate_output=generate_output)())
     gm = lib.GraphModule({}, g)
     return [gm.code, gm(3), repr(total)]
-
-
-@program(claims=("codegen-node-by-node",))
-def the_map_of_lines_follows_a_transformer(lib: Lib) -> Seen:
-    def insert(body: list[str]) -> list[str]:
-        return ["x = x\n", *body]
-
-    gm = lib.symbolic_trace(Overview())
-    plain = dict(gm._lineno_map)
-    gm.graph.on_generate_code(lambda _: insert)
-    code = gm.recompile()
-    return [
-        plain,
-        dict(gm._lineno_map),
-        gm._lineno_map == code._lineno_map,
-        gm._prologue_start == code._prologue_start,
-        gm.code,
-    ]
 
 
 @program()

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
-from torch import nn
 from torch.nn import functional
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program
@@ -69,17 +68,6 @@ def a_callback_says_what_must_stay(lib: Lib) -> Seen:
     return changed, sorted(asked), again, names(g.nodes)
 
 
-@program(claims=("lint-topological",))
-def dead_code_is_not_removed_from_a_broken_graph(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    a = g.call_function(torch.relu, (x,))
-    b = g.call_function(torch.abs, (a,))
-    g.output(x)
-    b.append(a)
-    raised = error(g.eliminate_dead_code, chars=90)
-    return raised, names(g.nodes)
-
-
 @program(claims=("lint-opcode", "lint-unique-names"))
 def dead_code_is_removed_only_if_lint_is_content(lib: Lib) -> Seen:
     seen = []
@@ -90,23 +78,6 @@ def dead_code_is_removed_only_if_lint_is_content(lib: Lib) -> Seen:
         setattr(n, field, value)
         seen.append((error(g.eliminate_dead_code), len(g.nodes)))
     return seen
-
-
-@program()
-def known_effects_are_kept(lib: Lib) -> Seen:
-    aten = torch.ops.aten
-    return survivors(
-        lib,
-        lambda g, x: g.call_function(torch._assert, (x, "text")),
-        lambda g, x: g.call_function(operator.setitem, (x, 0, 1)),
-        lambda g, x: g.call_function(torch.rand, (2,)),
-        lambda g, x: g.call_function(torch.rand_like, (x,)),
-        lambda g, x: g.call_function(torch.bernoulli, (x,)),
-        lambda g, x: g.call_function(aten.relu_.default, (x,)),
-        lambda g, x: g.call_function(aten.relu_, (x,)),
-        lambda g, x: g.call_function(aten.add.out, (x, x), {"out": x}),
-        lambda g, x: g.call_function(aten.rand.default, ([2],)),
-    )
 
 
 @program(newest=True)
@@ -251,21 +222,6 @@ def modules_are_dropped_unless_they_say_otherwise(lib: Lib) -> Seen:
     g = lib.Graph(owner)
     x = g.placeholder("x")
     for target in ("linear", "block.0", "block.1"):
-        g.call_module(target, (x,))
-    g.output(x)
-    return g.eliminate_dead_code(), names(g.nodes)
-
-
-@program(
-    differs="effects-known",
-    ours=(False, ["x", "bn", "inplace", "output"]),
-)
-def modules_that_write_are_kept(lib: Lib) -> Seen:
-    owner = nn.Module()
-    owner.bn, owner.inplace = nn.BatchNorm1d(2), nn.ReLU(inplace=True)
-    g = lib.Graph(owner)
-    x = g.placeholder("x")
-    for target in ("bn", "inplace"):
         g.call_module(target, (x,))
     g.output(x)
     return g.eliminate_dead_code(), names(g.nodes)

@@ -129,24 +129,6 @@ def string_targets_print_as_they_are(lib: Lib) -> Seen:
     return [n.format_node() for n in made]
 
 
-@program(claims=("graph-str-output-line",))
-def output_prints_as_a_return_line(lib: Lib) -> Seen:
-    seen = []
-    for structure in (
-        lambda a: a,
-        lambda a: (a,),
-        lambda a: [a, 1],
-        lambda a: {"k": (a, None)},
-        lambda a: None,
-        lambda a: "text",
-        lambda a: slice(a, None),
-    ):
-        g = lib.Graph()
-        out = g.output(structure(g.placeholder("a")))
-        seen.append(out.format_node())
-    return seen
-
-
 @program(claims=("node-format-node", "graph-docstring-example"))
 def format_node_is_a_line_of_the_listing(lib: Lib) -> Seen:
     g = overview(lib)

@@ -801,6 +801,3 @@ def test_many_results_read_by_one() -> None:
         )
 
     assert size(800) < 8.5 * size(100)
-
-
-# -- a real one --------------------------------------------------------------

@@ -145,6 +145,3 @@ def test_where_the_elements_are(
     assert found.span() == span
     assert found.overlaps_itself() is overlaps
     assert found.fills_its_span() is fills
-
-
-# --- storages --------------------------------------------------------------

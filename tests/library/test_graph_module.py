@@ -422,17 +422,8 @@ class TestSubmodules:
         gm.add_submodule("b.no.deep", nn.ReLU())
         gm.add_submodule("d", nn.ReLU())
         gm.delete_all_unused_submodules()
-        assert [name for name, _ in gm.named_modules()] == [
-            "",
-            "a",
-            "a.whole",
-            "a.whole.0",
-            "b",
-            "b.linear",
-            "c",
-            "c.fetched",
-            "c.fetched.0",
-        ]
+        left = " a a.whole a.whole.0 b b.linear c c.fetched c.fetched.0"
+        assert [name for name, _ in gm.named_modules()] == left.split(" ")
 
     def test_a_shared_module_keeps_what_either_path_needs(self) -> None:
         shared = nn.Module()

@@ -285,28 +285,6 @@ def test_a_partition() -> None:
 # -- effects -----------------------------------------------------------------
 
 
-def test_a_write_is_not_passed() -> None:
-    def f(x: AnyValue) -> AnyValue:
-        y = torch.add(x, 1)
-        before = torch.mul(y, 2)
-        y.add_(3)
-        return before + torch.mul(y, 5)
-
-    gm = fx.symbolic_trace(f)
-    found = partitioner(fx, gm, calls_except())
-    fused = found.partition_and_fuse()
-    x = torch.ones(2)
-    torch.testing.assert_close(fused(x), f(x))
-    assert [name for name, _ in fused.named_children()] == [
-        "fused_0",
-        "fused_1",
-    ]
-    theirs = partitioner(
-        torch.fx, torch.fx.symbolic_trace(f), calls_except()
-    ).partition_and_fuse()
-    assert not torch.equal(theirs(x), f(x))
-
-
 def test_unpacking_stays_behind_an_effect() -> None:
     graph = fx.Graph()
     x = graph.placeholder("x")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import operator
 import pickle
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import AnyValue, Overview, lines, subclass
+from tests.parity.programs._subjects import AnyValue, Overview, lines
 from tests.parity.programs.saving import folder_of
 
 
@@ -79,22 +78,6 @@ def comments_on_inputs_and_outputs(lib: Lib) -> Seen:
         g.python_code("self", expanded_def=True).src,
         g.python_code("self").src,
     ]
-
-
-@program(claims=("codegen-object", "codegen-output-return"))
-def a_custom_return_sees_variables_not_names(lib: Lib) -> Seen:
-    def generate_output(self: AnyValue, output_args: AnyValue) -> str:
-        return f"return [{output_args!r}]"
-
-    g = lib.Graph()
-    x = g.placeholder("x")
-    total = g.call_function(operator.add, (x, 1))
-    other = g.call_function(len, ([total],))
-    total.name = "len"
-    g.output((total, other))
-    g.set_codegen(subclass(lib.CodeGen, generate_output=generate_output)())
-    gm = lib.GraphModule({}, g)
-    return [gm.code, gm(3), repr(total)]
 
 
 @program()

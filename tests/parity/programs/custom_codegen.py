@@ -224,25 +224,6 @@ def the_body_can_be_replaced_altogether(lib: Lib) -> Seen:
     return [gm.code, gm(1)]
 
 
-@program(claims=("codegen-python-code",))
-def a_verbose_listing_names_shapes_and_traces(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: torch.relu(x + 1))
-    for node in gm.graph.nodes:
-        if node.op == "call_function":
-            node.meta["val"] = torch.ones(2, 3)
-    relu = list(gm.graph.nodes)[2]
-    relu.meta["stack_trace"] = (
-        '  File "model.py", line 7, in forward\n    y = torch.relu(x + 1)\n'
-    )
-    return [
-        gm.graph.python_code("self", verbose=True).src,
-        gm.graph.python_code(
-            "self", verbose=True, include_stride=True, include_device=True
-        ).src,
-        gm.graph.python_code("self").src == gm.code,
-    ]
-
-
 @program(claims=("graphmodule-edit-needs-recompile",))
 def set_codegen_needs_recompile_too(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda a, b: a + b)

@@ -91,21 +91,6 @@ def switches_of_inference_mode_are_kept(lib: Lib) -> Seen:
     )
 
 
-@program()
-def pure_and_unknown_calls_are_dropped(lib: Lib) -> Seen:
-    return survivors(
-        lib,
-        lambda g, x: g.call_function(torch.relu, (x,)),
-        lambda g, x: g.call_function(torch.ops.aten.relu.default, (x,)),
-        lambda g, x: g.call_function(functional.relu, (x,)),
-        lambda g, x: g.call_function(operator.add, (x, 1)),
-        lambda g, x: g.call_function(len, (x,)),
-        lambda g, x: g.call_function(inputs, (x,)),
-        lambda g, x: g.call_method("view", (x, -1)),
-        lambda g, x: g.get_attr("weight"),
-    )
-
-
 @program(
     differs="effects-known",
     ours=[
@@ -225,24 +210,6 @@ def modules_are_dropped_unless_they_say_otherwise(lib: Lib) -> Seen:
         g.call_module(target, (x,))
     g.output(x)
     return g.eliminate_dead_code(), names(g.nodes)
-
-
-@program()
-def impurity_of_single_nodes(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    aten = torch.ops.aten
-    functions = (
-        (torch.relu, torch._assert, operator.setitem, operator.add, len),
-        (torch.rand, torch.randn, torch.randperm, torch.rand_like),
-        (aten.relu.default, aten.relu_.default, aten.add.out, aten.relu_),
-        (aten.rand.default, aten.bernoulli.default),
-    )
-    made = [g.call_function(f, ()) for group in functions for f in group]
-    made += [x, g.get_attr("w"), g.call_method("view", (x,)), g.output(x)]
-    return [
-        [n.is_impure() for n in made],
-        [n.is_impure(impure_random=False) for n in made],
-    ]
 
 
 @program()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 from typing import no_type_check
 
 import torch
@@ -178,23 +177,6 @@ def attributes_the_user_asked_to_preserve(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: x + 1)
     gm.meta["_user_preserved_attributes"] = {"note": "kept"}
     return [copy.deepcopy(gm).note, hasattr(gm, "note")]
-
-
-@program()
-def a_deep_copy_of_a_graph_alone(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    graph = copy.deepcopy(gm.graph)
-    names = [n.name for n in graph.nodes]
-    same = str(graph) == str(gm.graph)
-    add = next(n for n in graph.nodes if n.target is operator.add)
-    add.target = operator.mul
-    return [
-        graph.owning_module is None,
-        names,
-        same,
-        "x * param" in lib.GraphModule(gm, graph).code,
-        "x + param" in gm.code,
-    ]
 
 
 @program(claims=("graphmodule-is-module",))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import math
 import operator
 import sys
 from collections.abc import Callable
@@ -68,33 +67,6 @@ def header_is_always_the_same(lib: Lib) -> Seen:
     h.placeholder("x", type_expr=int)
     h.placeholder("y", default_value=3)
     return str(empty), str(g).splitlines(), str(h).splitlines(), f"{h}"
-
-
-@program(claims=("graph-str-target-names",))
-def function_targets_print_with_qualified_names(lib: Lib) -> Seen:
-    g = lib.Graph()
-    x = g.placeholder("x")
-    functions = (
-        operator.add,
-        operator.getitem,
-        torch.sum,
-        torch.topk,
-        len,
-        isinstance,
-        math.sqrt,
-        torch.nn.functional.relu,
-        torch.nn.functional.gelu,
-        torch.Tensor.add_,
-        torch.ops.aten.add.Tensor,
-        torch.ops.aten.relu.default,
-        torch.ops.aten.relu,
-        torch._assert,
-        torch.nn.Linear,
-        overview,
-        getattr,
-    )
-    made = (g.call_function(f, (x,)) for f in functions)
-    return [n.format_node() for n in made]
 
 
 @program(

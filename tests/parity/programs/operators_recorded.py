@@ -56,18 +56,6 @@ def every_operator_has_its_dunder_on_proxy(lib: Lib) -> Seen:
     return [seen, lines(p.node.graph)]
 
 
-@program(claims=("magic-methods-installed",))
-def the_table_of_operators_and_their_syntax(lib: Lib) -> Seen:
-    tables = []
-    for name in COMPARISONS + REFLECTABLE + UNARY:
-        g = lib.Graph()
-        args = [g.placeholder("x"), g.placeholder("y")]
-        args = args[:1] if name in UNARY else args
-        g.output(g.call_function(getattr(operator, name), tuple(args)))
-        tables.append(lib.GraphModule({}, g).code.splitlines()[4])
-    return tables
-
-
 @program(claims=("magic-dunder-naming",))
 def dunders_are_named_after_the_table(lib: Lib) -> Seen:
     p = proxy(lib)

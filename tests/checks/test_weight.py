@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_372,
     "lines of Python in stages": 25_057,
-    "lines of Python in tests": 80_520,
+    "lines of Python in tests": 80_499,
     "lines of Python in docs": 15_895,
     "words of the site": 74_658,
     "files in fx": 216,

@@ -161,15 +161,6 @@ def test_what_cannot_be_fused() -> None:
         fuser_utils.fuse_as_graphmodule(other, [exp], "fused")
 
 
-def test_fusing_again_keeps_the_first_modules() -> None:
-    gm = fx.symbolic_trace(lambda x: torch.exp(torch.neg(x)))
-    for target in (torch.exp, torch.neg):
-        (node,) = gm.graph.find_nodes(op="call_function", target=target)
-        fuser_utils.fuse_by_partitions(gm, [[node]])
-    x = torch.randn(2)
-    torch.testing.assert_close(gm(x), torch.exp(-x))
-
-
 def test_a_tuple_of_one() -> None:
     gm = fx.symbolic_trace(lambda x: torch.exp(torch.neg(x)))
     _, neg, _, _ = gm.graph.nodes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, TypeAlias
 
 import pytest
 import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
-import fx
-from fx.reinplacing.aliasing import Storages, geometry, is_item, propagate
+from fx.reinplacing.aliasing import geometry
 from fx.schemas.facts import facts_of
 
 aten = torch.ops.aten
@@ -147,33 +145,3 @@ def test_where_the_elements_are(
     assert found.span() == span
     assert found.overlaps_itself() is overlaps
     assert found.fills_its_span() is fills
-
-
-# --- storages --------------------------------------------------------------
-
-
-def views_graph() -> fx.GraphModule:
-    g = fx.Graph()
-    x, y = g.placeholder("x"), g.placeholder("y")
-    a = g.call_function(aten.add.Tensor, (x, y), name="a")
-    parts = g.call_function(aten.split.Tensor, (a, 1), name="parts")
-    g.call_function(operator.getitem, (parts, 0), name="part")
-    t = g.call_function(aten.t.default, (a,), name="t")
-    g.call_function(aten.contiguous.default, (t,), name="copy")
-    g.call_function(aten._unsafe_view.default, (a, [-1]), name="flat")
-    g.call_function(aten.clone.default, (a,), name="clone")
-    g.output(a)
-    return fx.GraphModule(torch.nn.Module(), g)
-
-
-def test_an_alias_is_not_a_use() -> None:
-    gm = views_graph()
-    _, values = propagate(gm, (torch.ones(2, 2), torch.ones(2, 2)))
-    storages = Storages(values)
-    by_name = {n.name: n for n in gm.graph.nodes}
-    a = by_name["a"]
-    aliases = [n for n in a.users if storages.is_alias(n, a)]
-    assert [n.name for n in aliases] == ["parts", "t", "flat"]
-    assert storages.is_alias(by_name["part"], by_name["parts"])
-    assert is_item(by_name["part"])
-    assert not is_item(a)

@@ -8,11 +8,13 @@ import itertools
 import math
 import operator
 import pickle
+import sys
 import typing
 import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 import torch.fx
@@ -22,7 +24,6 @@ from torch.nn import functional as F
 import fx
 from fx.codegen.codegen import CodeGen
 from fx.graph import Graph
-from fx.node import Node
 from fx.recording import operators
 from tests.library.generated import (
     AnyValue,
@@ -85,6 +86,15 @@ class Emptying:
         return x
 
 
+OTHERS = (
+    *(torch.linalg.norm, torch.special.expit, torch.Tensor, torch.device),
+    *(isinstance, hasattr, Plain, np.ones, sys.getsizeof, operator.not_),
+    *(operator.is_, operator.contains, operator.index, operator.concat),
+    *(operator.abs, operator.delitem),
+)
+"""Functions that have names of many kinds, and operators without a symbol."""
+
+
 # -- the same text as torch.fx -----------------------------------------------
 
 
@@ -101,7 +111,8 @@ def functions(lib: Lib, graph: Lib) -> None:
     y = graph.call_function(math.sqrt, (y,))
     y = graph.call_function(len, (y,))
     y = graph.call_function(Pair, (y, x))
-    y = graph.call_function(operator.not_, (y,))
+    for each in OTHERS:
+        y = graph.call_function(each, (y,))
     graph.output(graph.call_function(torch.nn.init.ones_, (y,)))
 
 
@@ -125,6 +136,8 @@ def attributes(lib: Lib, graph: Lib) -> None:
     graph.call_function(getattr, (x, "shape"))
     graph.call_function(getattr, (x, "not a name"))
     graph.call_function(getattr, (x, "shape", None))
+    graph.call_function(getattr, (torch.float32, "itemsize"))
+    graph.call_function(setattr, (x, "note", 1))
     graph.get_attr("seq.0.weight")
     graph.get_attr("a.b-c.1x")
     graph.call_module("seq.0", (x,))
@@ -734,14 +747,6 @@ def test_arguments_of_another_graph() -> None:
     node._args = (y,)  # what no public call can do
     with pytest.raises(RuntimeError, match=r"Node y, used by .*replace_input"):
         graph.python_code("self")
-
-
-def test_nodes_print_as_themselves_afterwards() -> None:
-    graph = Graph()
-    renamed_add(fx, graph)
-    graph.python_code("self")
-    assert all(isinstance(node, Node) for node in graph.nodes)
-    assert [repr(node) for node in graph.nodes] == ["x", "len", "output"]
 
 
 # -- boxes ---------------------------------------------------------------------

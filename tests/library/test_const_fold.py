@@ -381,10 +381,6 @@ def load(made: AnyValue) -> None:
     made.load_state_dict({n: v + 1 for n, v in made.state_dict().items()})
 
 
-def convert(made: AnyValue) -> None:
-    made.to(torch.float64).to(torch.float32).double()
-
-
 def step(made: AnyValue) -> None:
     made.a.grad = torch.ones_like(made.a)
     torch.optim.SGD([made.a], 0.1).step()

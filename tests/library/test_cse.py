@@ -135,18 +135,6 @@ def test_modules_are_merged_while_they_change_nothing() -> None:
     assert merged(fx.symbolic_trace(hooked)) == 0
 
 
-def test_what_the_new_module_keeps() -> None:
-    def forward(pair: AnyValue) -> AnyValue:
-        return torch.neg(pair["a"]) + torch.neg(pair["a"])
-
-    hints = {"pair": {"a": fx.PH}}
-    gm = fx.symbolic_trace(forward, concrete_args=hints)
-    result: AnyValue = CSEPass()(gm)
-    assert result.modified
-    pair = {"a": torch.ones(2)}
-    assert result.graph_module(pair).tolist() == [-2, -2]
-
-
 # -- where it is not ---------------------------------------------------------
 
 

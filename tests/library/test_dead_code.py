@@ -78,28 +78,6 @@ def targets(module: fx.GraphModule) -> list[object]:
     return [node.target for node in nodes if node.op == "call_function"]
 
 
-def test_by_default_a_child_loses_what_is_pure_or_unknown() -> None:
-    parent, child = parent_and_child()
-    assert parent.graph.eliminate_dead_code()
-    assert targets(child) == []
-
-
-def test_what_is_unknown_is_kept_in_a_child_too() -> None:
-    parent, child = parent_and_child()
-    assert parent.graph.eliminate_dead_code(unknown="keep")
-    assert targets(child) == [users_function]
-
-
-def test_a_child_is_asked_about_with_the_callers_question() -> None:
-    parent, child = parent_and_child()
-    assert parent.graph.eliminate_dead_code(
-        lambda node: (
-            node.target is torch.relu or node.op in ("placeholder", "output")
-        )
-    )
-    assert targets(child) == [torch.relu]
-
-
 # -- feature extraction ------------------------------------------------------
 
 

@@ -259,29 +259,10 @@ def test_copying_many_is_copying_one_by_one(first: str) -> None:
         assert _shape(once) == _shape(singly), paths
 
 
-def test_copies_are_shared_and_tensors_become_buffers() -> None:
-    source, copy = Root(), nn.Module()
-    copy_attribute(source, copy, "block.linear.weight")
-    copy_attribute(source, copy, "block.tensor")
-    assert type(find(copy, "block")) is nn.Module
-    assert find(copy, "block.linear.weight") is source.block.linear.weight
-    assert dict(copy.named_buffers()) == {"block.tensor": source.block.tensor}
-    assert set(copy.state_dict()) == {"block.linear.weight", "block.tensor"}
-
-
 def test_a_tensor_of_a_plain_object_becomes_a_buffer() -> None:
     source, copy = Root(), nn.Module()
     copy_attribute(source, copy, IN_PLAIN_OBJECT)
     assert set(copy.state_dict()) == {IN_PLAIN_OBJECT}
-
-
-def test_a_buffer_that_is_not_saved_stays_so() -> None:
-    source, copy = Root(), nn.Module()
-    copy_attribute(source, copy, "block.buffer")
-    copy_attribute(source, copy, "seq.1.0.buffer")
-    assert set(copy.state_dict()) == set()
-    names = {name for name, _ in copy.named_buffers()}
-    assert names == {"block.buffer", "seq.1.0.buffer"}
 
 
 def test_a_buffer_that_was_not_saved_is_saved_if_the_source_says_so() -> None:

@@ -698,20 +698,6 @@ def test_what_calls_nothing() -> None:
     assert is_impure(x) and is_impure(output) and not is_impure(weight)
 
 
-def test_a_graph_without_a_module_has_unknown_modules() -> None:
-    # torch.fx: AssertionError, owning_module not set for purity check.
-    graph = Graph()
-    x = graph.placeholder("x")
-    node = graph.call_module("linear", (x,))
-    graph.output(x)
-    effect = classify(node)
-    assert effect.kind == "unknown"
-    assert "no module to look into" in effect.reason
-    assert not graph.eliminate_dead_code(unknown="keep")
-    assert graph.eliminate_dead_code()
-    assert node not in graph.nodes
-
-
 def test_a_graph_module_in_another_module_is_read_through_its_graph() -> None:
     graph = Graph()
     x = graph.placeholder("x")

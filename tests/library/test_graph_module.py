@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import inspect
 import io
 import linecache
 import math
@@ -135,10 +134,6 @@ class TestConstruction:
         assert f"needs '{name}.act'" in str(caught.value)
         assert f"node.target = 'my_{name}.act'" in str(caught.value)
 
-    def test_a_submodule_of_the_root_that_would_hide_our_own(self) -> None:
-        with pytest.raises(RuntimeError, match="Node graph needs 'graph'"):
-            symbolic_trace(_WithGraph())
-
     def test_the_remedy_works(self) -> None:
         graph = Tracer().trace(_WithGraph())
         next(
@@ -224,17 +219,6 @@ class TestRecompile:
         assert "line 5: neg = torch.neg(x)" in text
         assert "Node neg: %neg" in text
         assert gm.code == code and gm(torch.tensor(2.0)) == -2.0
-
-    @pytest.mark.claims("recompile-exec-compile")
-    def test_forward_is_a_function_of_the_class(self) -> None:
-        gm = symbolic_trace(Net())
-        assert vars(type(gm))["forward"].__name__ == "forward"
-        assert inspect.getsource(gm.forward).rstrip() == gm.code.strip()
-        key = type(gm).forward.__code__.co_filename
-        first = inspect.getsourcelines(Net.forward)[1]
-        line = Net.forward.__code__.co_firstlineno
-        assert first in (line, line - 1)
-        assert key.endswith(f" from {__file__}:{line} in forward")
 
     def test_threads_call_while_another_recompiles(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(torch.abs(x)))
@@ -438,17 +422,8 @@ class TestSubmodules:
         gm.add_submodule("b.no.deep", nn.ReLU())
         gm.add_submodule("d", nn.ReLU())
         gm.delete_all_unused_submodules()
-        assert [name for name, _ in gm.named_modules()] == [
-            "",
-            "a",
-            "a.whole",
-            "a.whole.0",
-            "b",
-            "b.linear",
-            "c",
-            "c.fetched",
-            "c.fetched.0",
-        ]
+        left = " a a.whole a.whole.0 b b.linear c c.fetched c.fetched.0"
+        assert [name for name, _ in gm.named_modules()] == left.split(" ")
 
     def test_a_shared_module_keeps_what_either_path_needs(self) -> None:
         shared = nn.Module()

@@ -52,15 +52,6 @@ def test_real_networks_run_node_by_node(network: Network) -> None:
         assert new.code == gm.code
 
 
-def test_a_chain_of_100_000_nodes_runs_without_recursion() -> None:
-    graph = fx.Graph()
-    node = graph.placeholder("x")
-    for _ in range(100_000):
-        node = graph.call_function(operator.add, (node, 1))
-    graph.output(node)
-    assert fx.Interpreter(nn.Module(), graph=graph).run(0) == 100_000
-
-
 class Peak:
     """Counts how many of the values it makes are alive at once."""
 
@@ -93,20 +84,6 @@ def test_the_peak_of_memory_is_that_of_the_code() -> None:
     assert peak(run=True) == peak(run=False)
 
 
-def test_a_node_may_change_the_nodes_after_it() -> None:
-    """`run_node` edits the graph that runs: new nodes run, and free nothing."""
-
-    class Doubling(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> AnyValue:
-            if n.op == "placeholder":
-                with self.graph.inserting_after(n):
-                    double = self.graph.call_function(operator.mul, (n, 2))
-                n.replace_all_uses_with(double, lambda user: user is not double)
-            return super().run_node(n)
-
-    assert Doubling(chain(2)).run(5) == 12
-
-
 class Traced(fx.Tracer):
     """Keeps the user's lines."""
 
@@ -136,18 +113,6 @@ def test_an_error_in_a_graph_that_no_code_can_say() -> None:
     x.target = "not a name"
     with pytest.raises(ZeroDivisionError, match="While executing %truediv"):
         fx.Interpreter(nn.Module(), graph=graph).run(1)
-
-
-def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
-    class Watch(fx.Interpreter):
-        def run_node(self, n: fx.Node) -> AnyValue:
-            result = super().run_node(n)
-            seen.append((n.name, result))
-            return result
-
-    seen: list[tuple[str, AnyValue]] = []
-    assert Watch(chain(2)).run(1) == 3
-    assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
 
 
 def test_the_context_of_a_node_is_honoured_though_the_rest_is_plain() -> None:
@@ -308,24 +273,6 @@ def test_none_that_becomes_a_node_is_a_change() -> None:
     assert "tensor_meta" not in clamp.meta
 
 
-def test_provenance_of_nodes_that_replace_others() -> None:
-    class Swaps(fx.Transformer):
-        def call_function(
-            self, target: Target, args: tuple[AnyValue, ...], kwargs: AnyValue
-        ) -> AnyValue:
-            return torch.sub(*args)
-
-    gm = chain(1)
-    gm.graph.output_node().input_at(0).meta["stack_trace"] = "where add was"
-    (sub,) = (
-        Swaps(gm)
-        .transform()
-        .graph.find_nodes(op="call_function", target=torch.sub)
-    )
-    assert sub.stack_trace == "where add was"
-    assert sub.meta["from_node"][-1][0] == "add"
-
-
 def branches(x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Several results, nested."""
     a, b = torch.split(x, 1, dim=1)
@@ -343,19 +290,6 @@ def test_shapes_with_real_and_with_fake_tensors_are_the_same() -> None:
         assert a.meta["tensor_meta"] == b.meta["tensor_meta"], a
     (split,) = real.graph.find_nodes(op="call_function", target=torch.split)
     assert [type(m) for m in split.meta["tensor_meta"]] == [TensorMetadata] * 2
-
-
-def test_shapes_of_a_network_without_running_it() -> None:
-    network = next(n for n in ZOO if n.name == "resnet18")
-    with borrow(network, training=False) as model:
-        gm = fx.symbolic_trace(model)
-        mode = torch._subclasses.FakeTensorMode()
-        ShapeProp(gm, mode).propagate(*network.inputs())
-        real = fx.symbolic_trace(model)
-        with torch.no_grad():
-            ShapeProp(real).propagate(*network.inputs())
-    for a, b in zip(gm.graph.nodes, real.graph.nodes, strict=True):
-        assert a.meta["tensor_meta"].shape == b.meta["tensor_meta"].shape
 
 
 def test_fake_values_are_those_of_torch() -> None:

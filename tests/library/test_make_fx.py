@@ -21,7 +21,7 @@ import torch
 import torch.backends.mha
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.func import functional_call, functionalize, grad
+from torch.func import functionalize
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -313,18 +313,6 @@ def test_a_missing_argument_is_python_s_error() -> None:
         make_fx(lambda x, y: x + y)(X)
 
 
-def test_an_operator_that_fails_leaves_no_node() -> None:
-    def f(x: Tensor) -> Tensor:
-        try:
-            return x @ x
-        except RuntimeError:
-            return x @ x.t()
-
-    gm = make_fx(f)(X)
-    assert targets(gm) == ["t.default", "mm.default"]
-    torch.testing.assert_close(gm(X), X @ X.T)
-
-
 # -- functions of every kind -----------------------------------------------
 
 
@@ -437,15 +425,6 @@ def test_nested_inputs_may_be_called_with_others() -> None:
     assert torch.equal(gm({"a": X * 2}, (None, X))["sum"], X * 3)
 
 
-def test_one_node_for_each_tensor_that_an_operator_gives() -> None:
-    gm = make_fx(lambda x: x.unbind(1)[2])(X)
-    unbind, *items, _ = list(gm.graph.nodes)[1:]
-    assert [n.args for n in items] == [(unbind, i) for i in range(3)]
-    vals = unbind.meta["val"]
-    assert [n.meta["val"] for n in items] == list(vals)
-    assert [tuple(v.shape) for v in vals] == [(2,)] * 3
-
-
 @pytest.mark.parametrize("mode", ["real", "fake"])
 def test_every_tensor_has_its_value_as_a_fake_one(
     mode: TracingMode,
@@ -461,24 +440,6 @@ def test_every_tensor_has_its_value_as_a_fake_one(
     weight = gm.graph.find_nodes(op="get_attr")[0]
     assert weight.meta["val"].shape == (3, 3)
     assert weight.meta["tensor_meta"].requires_grad
-
-
-def test_a_network_and_its_gradients_in_one_graph() -> None:
-    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
-
-    def step(parameters: Parameters, x: Tensor) -> Parameters:
-        def loss(parameters: Parameters) -> Tensor:
-            y: Tensor = functional_call(net, parameters, (x,))
-            return y.square().mean()
-
-        grads = grad(loss)(parameters)
-        return {k: p - 0.1 * grads[k] for k, p in parameters.items()}
-
-    parameters: Parameters = dict(net.named_parameters())
-    gm = make_fx(functionalize(step))(parameters, X)
-    assert {"mm.default", "threshold_backward.default"} <= set(targets(gm))
-    assert all(not t.partition(".")[0].endswith("_") for t in targets(gm))
-    torch.testing.assert_close(gm(parameters, X), step(parameters, X))
 
 
 def test_fake_captures_write_to_nothing() -> None:
@@ -652,17 +613,6 @@ def test_a_capture_in_a_symbolic_trace_and_the_other_way() -> None:
         return y
 
     torch.testing.assert_close(make_fx(f)(X)(X), net(X))
-
-
-def test_a_capture_hides_another_from_its_operators() -> None:
-    inner: list[fx.GraphModule] = []
-
-    def f(x: Tensor) -> Tensor:
-        inner.append(make_fx(lambda y: y.sin() * 2)(x))
-        return x + 1
-
-    assert targets(make_fx(f)(X)) == ["add.Tensor"]
-    assert targets(inner[0]) == ["sin.default", "mul.Tensor"]
 
 
 def test_tensors_die_when_the_function_lets_them_go() -> None:

@@ -134,19 +134,6 @@ def only_signature(op: Function) -> inspect.Signature:
     return signatures[0]
 
 
-def test_annotations_of_one_operator() -> None:
-    signature = only_signature(torch.ops.aten.add.Tensor)
-    assert str(signature) == (
-        "(input: torch.Tensor, other: torch.Tensor, *, "
-        "alpha: numbers.Number = 1) -> torch.Tensor"
-    )
-    signature = only_signature(torch.ops.aten.topk.default)
-    assert str(signature) == (
-        "(input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, "
-        "sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]"
-    )
-
-
 def test_what_is_no_operator_has_no_signature() -> None:
     def mine() -> None: ...
 
@@ -260,16 +247,6 @@ def test_calls_are_normalized_as_in_torch_fx(
 def test_most_calls_can_be_normalized() -> None:
     done = [_attempt(lambda c=c: normalize_function(*c)) for c in CALLS]  # type: ignore[misc]
     assert sum(isinstance(one, ours.ArgsKwargsPair) for one in done) >= 18
-
-
-def test_a_call_written_in_one_way() -> None:
-    relu = normalize_function(functional.relu, (1,))
-    assert relu == ((1,), {"inplace": False})
-    add = torch.ops.aten.add.Tensor
-    spelled = normalize_function(add, (1,), {"other": 2})
-    assert spelled == ((1,), {"other": 2, "alpha": 1})
-    only = normalize_function(add, (1, 2), None, None, None, True)
-    assert only == ((), {"input": 1, "other": 2, "alpha": 1})
 
 
 TYPED: list[tuple[Function, tuple[Anything, ...], tuple[Anything, ...]]] = [
@@ -410,17 +387,6 @@ def test_an_overload_that_would_convert_comes_first(
     if name:
         named = var(X, **{name: given})
         assert torch.equal(named, var(X, given))
-
-
-def test_keyword_types_choose_too() -> None:
-    pair = normalize_function(
-        torch.add,
-        (1,),
-        {"other": 2},
-        (torch.Tensor,),
-        {"other": torch.Tensor},
-    )
-    assert pair == ((1,), {"other": 2, "alpha": 1})
 
 
 def test_a_function_written_in_c_without_a_signature_is_not_normalized() -> (

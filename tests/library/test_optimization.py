@@ -170,18 +170,6 @@ def test_statistics_that_another_norm_changes(of: str) -> None:
     assert norms(found) == 2
 
 
-def test_a_weight_that_is_written_by_another_name() -> None:
-    def forward(self: AnyValue, x: AnyValue) -> AnyValue:
-        self.shown.data.mul_(0.5)
-        return self.norm(self.conv(x))
-
-    model = layers(forward)
-    model.shown = nn.Parameter(model.conv.weight.detach())
-    gm = fx.symbolic_trace(model)
-    found: AnyValue = ours.fuse(gm, inplace=True, no_trace=True)
-    assert norms(found) == 1
-
-
 def test_a_convolution_without_a_batch() -> None:
     norm = nn.BatchNorm1d(3)
     norm.running_mean = torch.rand(3)

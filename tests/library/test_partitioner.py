@@ -161,15 +161,6 @@ def test_what_cannot_be_fused() -> None:
         fuser_utils.fuse_as_graphmodule(other, [exp], "fused")
 
 
-def test_fusing_again_keeps_the_first_modules() -> None:
-    gm = fx.symbolic_trace(lambda x: torch.exp(torch.neg(x)))
-    for target in (torch.exp, torch.neg):
-        (node,) = gm.graph.find_nodes(op="call_function", target=target)
-        fuser_utils.fuse_by_partitions(gm, [[node]])
-    x = torch.randn(2)
-    torch.testing.assert_close(gm(x), torch.exp(-x))
-
-
 def test_a_tuple_of_one() -> None:
     gm = fx.symbolic_trace(lambda x: torch.exp(torch.neg(x)))
     _, neg, _, _ = gm.graph.nodes
@@ -283,28 +274,6 @@ def test_a_partition() -> None:
 
 
 # -- effects -----------------------------------------------------------------
-
-
-def test_a_write_is_not_passed() -> None:
-    def f(x: AnyValue) -> AnyValue:
-        y = torch.add(x, 1)
-        before = torch.mul(y, 2)
-        y.add_(3)
-        return before + torch.mul(y, 5)
-
-    gm = fx.symbolic_trace(f)
-    found = partitioner(fx, gm, calls_except())
-    fused = found.partition_and_fuse()
-    x = torch.ones(2)
-    torch.testing.assert_close(fused(x), f(x))
-    assert [name for name, _ in fused.named_children()] == [
-        "fused_0",
-        "fused_1",
-    ]
-    theirs = partitioner(
-        torch.fx, torch.fx.symbolic_trace(f), calls_except()
-    ).partition_and_fuse()
-    assert not torch.equal(theirs(x), f(x))
 
 
 def test_unpacking_stays_behind_an_effect() -> None:

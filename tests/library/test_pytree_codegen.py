@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 import fx
 from fx._pytree import tree_flatten_spec
-from fx.codegen.nested import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
+from fx.codegen.nested import _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
 from fx.use_def.protocols import PyTreeInfo
 from tests.library.generated import AnyValue, Lib, run
@@ -337,17 +337,6 @@ def test_flattening_of_registered_types() -> None:
 
 
 # -- the boxed calling convention --------------------------------------------
-
-
-def test_a_boxed_call_empties_the_list() -> None:
-    graph = Graph()
-    names = ("args_list", "args_iter", "x")
-    nodes = [graph.placeholder(name, int) for name in names]
-    graph.output(nodes)
-    graph.set_codegen(_BoxedCodeGen())
-    box = [1, 2, 3]
-    assert run(graph, box) == [1, 2, 3]
-    assert box == []
 
 
 def test_dynamo_traces_into_nested_inputs() -> None:

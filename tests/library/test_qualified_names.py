@@ -124,27 +124,6 @@ def test_from_torch_goes_by_the_module(module: str) -> None:
     assert is_from_torch(function) == expected
 
 
-def test_names_of_what_programs_call() -> None:
-    names: dict[str, object] = {
-        "len": len,
-        "torch.relu": torch.relu,
-        "torch.Tensor.relu": torch.Tensor.relu,
-        "torch.Tensor.backward": torch.Tensor.backward,
-        "torch.nn.functional.dropout": functional.dropout,
-        "torch._C._nn.gelu": functional.gelu,
-        "torch.ops.aten.add.Tensor": torch.ops.aten.add.Tensor,
-        "torch.ops.aten.add": torch.ops.aten.add,
-        "_operator.add": operator.add,
-        "math.sqrt": math.sqrt,
-        f"{__name__}.a_function": a_function,
-        f"{__name__}.a_lambda": a_lambda,
-        f"{__name__}.annotated": annotated,
-    }
-    assert {_get_qualified_name(obj): obj for obj in names.values()} == names
-    assert pretty_target(operator.add) == "operator.add"
-    assert pretty_target(len) == "builtins.len"
-
-
 @pytest.mark.parametrize(
     ("func", "name"),
     [

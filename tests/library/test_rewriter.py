@@ -701,16 +701,6 @@ def relus(count: int) -> GraphModule:
     return traced(target)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 64])
-def test_five_relus_become_one(count: int) -> None:
-    gm = relus(count)
-    expected = gm(X)
-    assert rewrite_until_stable(gm, [RELUS]) == count - 1
-    assert gm.code.count("torch.relu") == 1
-    gm.graph.lint()
-    torch.testing.assert_close(gm(X), expected)
-
-
 def test_rules_feed_one_another() -> None:
     gm = traced(
         lambda x: torch.neg(torch.neg(torch.neg(torch.relu(torch.neg(-x)))))
@@ -801,6 +791,3 @@ def test_many_results_read_by_one() -> None:
         )
 
     assert size(800) < 8.5 * size(100)
-
-
-# -- a real one --------------------------------------------------------------

@@ -171,49 +171,6 @@ def no_trace_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(thread, "flag", False, raising=False)
 
 
-def test_a_backend_of_torch_compile_rewrites_with_fx(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A step of training gives the same loss and gradients as eager."""
-    no_trace_of_torch(monkeypatch)
-
-    def in_halves(x: AnyValue) -> AnyValue:
-        return torch.relu(x) * 0.5 + torch.relu(x) * 0.5
-
-    class Model(nn.Module):
-        """One layer, and a function."""
-
-        def __init__(self, last: Callable[[AnyValue], AnyValue]) -> None:
-            super().__init__()
-            torch.manual_seed(0)
-            self.linear = nn.Linear(3, 4)
-            self.last = last
-
-        def forward(self, x: AnyValue) -> AnyValue:
-            return self.last(self.linear(x))
-
-    rewritten: list[int] = []
-
-    def backend(
-        gm: torch.fx.GraphModule, inputs: list[torch.Tensor]
-    ) -> Callable[..., AnyValue]:
-        ours = fx.from_torch(gm)
-        done = fx.replace_pattern(ours, lambda x: torch.tanh(x), in_halves)
-        rewritten.append(len(done))
-        return fx.to_torch(ours)
-
-    def gradients(model: AnyValue) -> list[torch.Tensor | None]:
-        torch.manual_seed(0)
-        model(torch.randn(2, 3)).square().sum().backward()
-        return [parameter.grad for parameter in model.parameters()]
-
-    expected = gradients(Model(torch.relu))
-    torch._dynamo.reset()
-    found = gradients(torch.compile(Model(torch.tanh), backend=backend))
-    assert rewritten == [1]
-    torch.testing.assert_close(found, expected)
-
-
 def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step has the loss of eager mode, and leaves the same weights."""
     no_trace_of_torch(monkeypatch)
@@ -268,16 +225,6 @@ def test_an_exported_program_is_edited_and_put_back() -> None:
     )
     run: AnyValue = edited.module()
     _same(run(x), torch.tanh(model[0](x)))
-
-
-def test_an_exported_program_can_be_read() -> None:
-    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
-    x = torch.randn(2, 3)
-    program = torch.export.export(model, (x,))
-    ours = fx.from_torch(program.graph_module)
-    _same(ours(*model.parameters(), x)[0], model(x))
-    module: AnyValue = program.module()
-    _same(fx.from_torch(module)(x), model(x))
 
 
 def test_an_exported_module_is_pickled_without_its_checks() -> None:

@@ -8,9 +8,7 @@ import functools
 import math
 import pickle
 import random
-import sys
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -356,13 +354,6 @@ def test_other_inputs_are_refused(
     gm = fx.trace(program, given)
     assert right(program, gm, given)
     assert "the trace relied on" in refused(gm, not_this)
-
-
-def test_modes_that_the_program_asks_for() -> None:
-    gm = fx.trace(lambda x: x * (2 if torch.is_grad_enabled() else 3), X)
-    assert torch.equal(gm(X), X * 2)
-    with torch.no_grad():
-        assert "torch.is_grad_enabled()" in refused(gm, X)
 
 
 def test_whether_two_inputs_are_one() -> None:
@@ -1134,13 +1125,6 @@ def test_a_file_cannot_say_any_expression(text: str) -> None:
         check(text, ["x"])
 
 
-def test_the_graph_is_compiled_by_torch() -> None:
-    gm = fx.trace(Net().eval(), torch.randn(2, 3, 4))
-    x = torch.randn(2, 3, 4)
-    fast = torch.compile(gm, backend="eager")
-    assert torch.equal(fast(x)["y"], gm(x)["y"])
-
-
 # -- other threads, and errors -------------------------------------------------
 
 
@@ -1201,10 +1185,6 @@ def test_import_fx_does_not_import_what_a_trace_needs() -> None:
     )
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
-
-
-warnings.filterwarnings("ignore", category=DeprecationWarning)
-assert sys.version_info >= (3, 11)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ WITHOUT: Final[dict[str, dict[str, str]]] = {
         """,
         "its Dynamo compiles nothing after the other tests": """
             pytree_codegen.py::test_dynamo_traces_into_nested_inputs
-            torch_graphs.py::test_a_backend_of_torch_compile_rewrites_with_fx
             torch_graphs.py::test_a_backend_trains_a_resnet
         """,
     }

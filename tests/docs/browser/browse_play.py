@@ -115,6 +115,11 @@ _PRESS = """
 [...document.querySelectorAll('.fx-play-bar button')]
   .find(one => one.textContent.startsWith(arguments[0])).click()
 """
+_CHOOSE = """
+const made = document.querySelector('.fx-play-bar select');
+made.selectedIndex = [...made].findIndex(one => one.text === arguments[0]);
+made.dispatchEvent(new Event('change'));
+"""
 _SHOWN = """
 return document.querySelector('fx-play').innerText.includes(arguments[0])
 """
@@ -136,11 +141,7 @@ def test_the_graph_opens_in_the_viewer(play: Browser) -> None:
         "return [...document.querySelectorAll('.row')].map(r => r.innerText)",
     )
     assert [row for row in rows if "add" in row and "f32[2,3]" in row]
-    play.run(
-        "const made = document.querySelector('.fx-play-bar select');"
-        "made.value = 'A pass of your own';"
-        "made.dispatchEvent(new Event('change'));"
-    )
+    play.run(_CHOOSE, "A pass of your own")
     done(play, 0)
     marks = in_frame(
         play,
@@ -170,6 +171,13 @@ def test_a_link_has_the_program(play: Browser) -> None:
     assert "program=" not in play.driver.current_url
     play.driver.refresh()
     play.wait(_SHOWN, "another")
+    play.driver.get("about:blank")
+    play.driver.get(address)
+    play.wait(_SHOWN, "a line of mine")
+    play.run(_OPEN, 0)
+    done(play, 0)
+    play.run(_CHOOSE, "Yours, before the link")
+    assert "another" in done(play, 0)
     play.driver.get("about:blank")
     play.driver.get(address[:-9])
     play.wait(_SHOWN, "The link is damaged")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import operator
 import pickle
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import AnyValue, Overview, lines, subclass
+from tests.parity.programs._subjects import AnyValue, Overview, lines
 from tests.parity.programs.saving import folder_of
 
 
@@ -46,16 +45,6 @@ def boxed_inputs_are_taken_out_of_a_list(lib: Lib) -> Seen:
     none.output(1)
     none.set_codegen(private(lib, "_BoxedCodeGen")())
     return [gm.code, out, given, none.python_code("self").src]
-
-
-@program(claims=("codegen-object", "concrete-args"))
-def inputs_and_keywords_as_one_tree(lib: Lib) -> Seen:
-    info, codegen = private(lib, "_PyTreeInfo"), private(lib, "_PyTreeCodeGen")
-    gm = two_inputs(lib)
-    spec = pytree.tree_structure(((0,), {"b": 1}))
-    gm.graph.set_codegen(codegen(info(["a", "b"], spec, None)))
-    gm.recompile()
-    return [gm.code, gm(torch.ones(1), torch.ones(1) * 2)]
 
 
 @program(claims=("codegen-object", "concrete-args"))
@@ -88,40 +77,6 @@ def comments_on_inputs_and_outputs(lib: Lib) -> Seen:
     return [
         g.python_code("self", expanded_def=True).src,
         g.python_code("self").src,
-    ]
-
-
-@program(claims=("codegen-object", "codegen-output-return"))
-def a_custom_return_sees_variables_not_names(lib: Lib) -> Seen:
-    def generate_output(self: AnyValue, output_args: AnyValue) -> str:
-        return f"return [{output_args!r}]"
-
-    g = lib.Graph()
-    x = g.placeholder("x")
-    total = g.call_function(operator.add, (x, 1))
-    other = g.call_function(len, ([total],))
-    total.name = "len"
-    g.output((total, other))
-    g.set_codegen(subclass(lib.CodeGen, generate_output=generate_output)())
-    gm = lib.GraphModule({}, g)
-    return [gm.code, gm(3), repr(total)]
-
-
-@program(claims=("codegen-node-by-node",))
-def the_map_of_lines_follows_a_transformer(lib: Lib) -> Seen:
-    def insert(body: list[str]) -> list[str]:
-        return ["x = x\n", *body]
-
-    gm = lib.symbolic_trace(Overview())
-    plain = dict(gm._lineno_map)
-    gm.graph.on_generate_code(lambda _: insert)
-    code = gm.recompile()
-    return [
-        plain,
-        dict(gm._lineno_map),
-        gm._lineno_map == code._lineno_map,
-        gm._prologue_start == code._prologue_start,
-        gm.code,
     ]
 
 

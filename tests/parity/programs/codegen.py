@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import builtins
 import gc
 import math
 import operator
-import sys
 import weakref
 from typing import Any, no_type_check
 
-import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from tests.parity.harness import Lib, Made, Seen, error, program, show
+from tests.parity.harness import Lib, Seen, error, program
 from tests.parity.programs._subjects import (
     AnyValue,
-    Inner,
     Outer,
     Overview,
     Root,
@@ -56,14 +51,6 @@ def statements(lib: Lib, *calls: tuple[AnyValue, ...]) -> list[str]:
 def double(x: AnyValue) -> AnyValue:
     """A function of the user's."""
     return x * 2
-
-
-class Doubler:
-    """A class with a method to call."""
-
-    @staticmethod
-    def double(x: AnyValue) -> AnyValue:
-        return x * 2
 
 
 @program(claims=("fx-three-components",))
@@ -127,14 +114,6 @@ def another_name_for_the_root(lib: Lib) -> Seen:
     return graph.python_code("root.of.it").src
 
 
-@program(claims=("codegen-node-by-node",))
-def one_statement_per_node_in_order(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    names = [n.name for n in gm.graph.nodes if n.op != "placeholder"]
-    starts = [line.split(" ")[0] for line in body(gm)]
-    return [names, starts, len(body(gm)) == len(names)]
-
-
 @program(claims=("codegen-placeholder-signature", "opcode-placeholder-default"))
 def placeholders_are_the_parameters(lib: Lib) -> Seen:
     g = lib.Graph()
@@ -195,56 +174,6 @@ def a_dotted_method_name_is_a_chain(lib: Lib) -> Seen:
 
 
 @program(claims=("codegen-magic-template",))
-def operators_are_written_as_operators(lib: Lib) -> Seen:
-    return statements(
-        lib,
-        (operator.add, ("x", 1), {}),
-        (operator.sub, (1, "x"), {}),
-        (operator.mul, ("x", [1, 2]), {}),
-        (operator.getitem, ("x", 0), {}),
-        (operator.getitem, ("x", (slice(None), None, ...)), {}),
-        (operator.neg, ("x",), {}),
-        (operator.pos, ("x",), {}),
-        (operator.invert, ("x",), {}),
-        (operator.pow, ("x", -2), {}),
-        (operator.matmul, ("x", "y"), {}),
-        (operator.and_, ("x", True), {}),
-        (operator.eq, ("x", "text"), {}),
-        (operator.lshift, ("x", 2), {}),
-        (operator.floordiv, ("x", 2.0), {}),
-        (operator.abs, ("x",), {}),
-        (operator.not_, ("x",), {}),
-        (operator.contains, ("x", 1), {}),
-        (operator.concat, ("x", "y"), {}),
-        (operator.is_, ("x", None), {}),
-        (operator.index, ("x",), {}),
-    )
-
-
-@program(claims=("codegen-magic-template",))
-def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
-    calls: list[tuple[Made, tuple[Made, ...], dict[str, Made]]] = [
-        (operator.iadd, ("new", 1), {}),
-        (operator.isub, ("new", "y"), {}),
-        (operator.imul, ("new", 2), {}),
-        (operator.itruediv, ("new", 2), {}),
-        (operator.ifloordiv, ("new", 2), {}),
-        (operator.imod, ("new", 2), {}),
-        (operator.ipow, ("new", 2), {}),
-        (operator.imatmul, ("new", "y"), {}),
-        (operator.iand, ("new", 1), {}),
-        (operator.ior, ("new", 1), {}),
-        (operator.ixor, ("new", 1), {}),
-        (operator.ilshift, ("new", 1), {}),
-        (operator.irshift, ("new", 1), {}),
-        (operator.setitem, ("x", 0, "y"), {}),
-        (operator.setitem, ("x", (slice(1, None), "k"), 1.0), {}),
-        (operator.delitem, ("x", 0), {}),
-    ]
-    return [statements(lib, call) for call in calls]
-
-
-@program(claims=("codegen-magic-template",))
 def in_place_operators_run_in_place(lib: Lib) -> Seen:
     g = lib.Graph()
     x = g.placeholder("x")
@@ -275,50 +204,6 @@ def a_number_is_read_after_an_in_place_operator(lib: Lib) -> Seen:
     gm = lib.GraphModule({}, g)
     first, second = gm.code.strip().split("\n")[1:3]
     return [first, second, gm(2, {}), lib.Interpreter(gm).run(2, {})]
-
-
-@program(claims=("codegen-function-names",))
-def functions_are_called_by_their_names(lib: Lib) -> Seen:
-    return statements(
-        lib,
-        (torch.relu, ("x",), {}),
-        (F.relu, ("x",), {"inplace": False}),
-        (F.gelu, ("x",), {"approximate": "none"}),
-        (F.layer_norm, ("x", (2,)), {}),
-        (torch.linalg.norm, ("x",), {}),
-        (torch.special.expit, ("x",), {}),
-        (torch.ops.aten.add.Tensor, ("x", 1), {}),
-        (torch.ops.aten.add, ("x", 1), {}),
-        (torch.Tensor.relu, ("x",), {}),
-        (torch.Tensor, ((1, 2),), {}),
-        (torch.device, ("cpu",), {}),
-        (torch.nn.init.calculate_gain, ("relu",), {}),
-        (len, ("x",), {}),
-        (print, ("x",), {"end": ""}),
-        (isinstance, ("x", 1), {}),
-        (math.sqrt, ("x",), {}),
-        (double, ("x",), {}),
-        (Doubler.double, ("x",), {}),
-        (Doubler, (), {}),
-        (np.ones, (2,), {}),
-        (sys.getsizeof, ("x",), {}),
-    )
-
-
-@program(claims=("codegen-function-names",))
-def functions_bound_by_name_are_in_the_globals(lib: Lib) -> Seen:
-    g = lib.Graph()
-    x = g.placeholder("x")
-    for target in (math.sqrt, double, len, torch.relu, Doubler.double):
-        x = g.call_function(target, (x,))
-    g.output(x)
-    names = g.python_code("self").globals
-    bound = {
-        k: v
-        for k, v in names.items()
-        if v in (math.sqrt, double, len, torch.relu)
-    }
-    return [(k, v.__qualname__) for k, v in bound.items()]
 
 
 @program(claims=("codegen-function-names",))
@@ -370,19 +255,6 @@ def lambdas_that_are_not_assigned_to_a_name(lib: Lib) -> Seen:
     return body(lib.GraphModule({}, g))
 
 
-@program(claims=("codegen-function-names",))
-def getattr_is_written_with_a_dot_when_it_can_be(lib: Lib) -> Seen:
-    return statements(
-        lib,
-        (getattr, ("x", "shape"), {}),
-        (getattr, ("x", "not identifier"), {}),
-        (getattr, ("x", "shape", None), {}),
-        (getattr, (torch.float32, "itemsize"), {}),
-        (setattr, ("x", "note", 1), {}),
-        (hasattr, ("x", "shape"), {}),
-    )
-
-
 @program(claims=("codegen-output-return",))
 def output_is_the_return_statement(lib: Lib) -> Seen:
     outputs: list[AnyValue] = [
@@ -402,7 +274,7 @@ def output_is_the_return_statement(lib: Lib) -> Seen:
     return seen
 
 
-@program(claims=("codegen-frees-dead-values",))
+@program(claims=("codegen-frees-dead-values", "codegen-last-use-reverse-scan"))
 def values_are_set_to_none_after_their_last_use(lib: Lib) -> Seen:
     @no_type_check
     def f(x, y, z):
@@ -413,27 +285,6 @@ def values_are_set_to_none_after_their_last_use(lib: Lib) -> Seen:
         return a, c, z
 
     return body(lib.symbolic_trace(f))
-
-
-@program(claims=("codegen-last-use-reverse-scan",))
-def a_value_lives_until_its_last_reader(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x):
-        mid = x * 2
-        a = torch.relu(mid)
-        b = torch.neg(mid)
-        c = torch.add(b, mid)
-        return a + c
-
-    code = body(lib.symbolic_trace(f))
-    return [
-        code,
-        [
-            i
-            for i, line in enumerate(code)
-            if "mul = " in line.partition(";")[2]
-        ],
-    ]
 
 
 @program(claims=("codegen-memory-released",))
@@ -510,21 +361,3 @@ def names_of_nodes_that_python_forbids(lib: Lib) -> Seen:
     g.output((inputs, named))
     gm = lib.GraphModule({}, g)
     return [[n.name for n in g.nodes], gm.code, gm(1, 2, 3, 4)]
-
-
-@program(claims=("codegen-node-by-node",))
-def names_that_collide_with_functions_in_the_code(lib: Lib) -> Seen:
-    g = lib.Graph()
-    x = g.placeholder("math_sqrt")
-    y = g.call_function(math.sqrt, (x,), name=None)
-    z = g.create_node("call_function", double, (y,), name="tests_parity")
-    w = g.call_function(builtins.abs, (z,))
-    g.output(w)
-    gm = lib.GraphModule({}, g)
-    return [gm.code, gm(4)]
-
-
-@program(claims=("codegen-call-module",))
-def values_used_by_module_calls_are_freed_too(lib: Lib) -> Seen:
-    root = Root(lambda self, x: self.a(self.b(x)) * x, a=Inner(), b=nn.ReLU())
-    return show(lib.symbolic_trace(root), torch.ones(2))

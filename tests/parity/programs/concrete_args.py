@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, no_type_check
 import torch
 
 from tests.parity.harness import Lib, Made, Seen, error, program, show
-from tests.parity.programs._subjects import AnyValue, Root, lines
+from tests.parity.programs._subjects import AnyValue, lines
 
 
 class Point(NamedTuple):
@@ -74,13 +74,6 @@ def none_is_asserted_too(lib: Lib) -> Seen:
         error(lambda: gm(3, 4), chars=80),
         [line for line in gm.code.splitlines() if "return" in line],
     ]
-
-
-@program(claims=("concrete-args",))
-def a_dict_of_inputs_is_flattened(lib: Lib) -> Seen:
-    inputs = {"a": lib.PH, "b": lib.PH, "c": lib.PH}
-    gm = lib.symbolic_trace(summed, concrete_args={"x": inputs})
-    return [*show(gm, {"a": 1, "b": 2, "c": 4}), lines(gm.graph)]
 
 
 @program(claims=("concrete-args",))
@@ -161,21 +154,6 @@ def defaults_and_positions_of_fixed_parameters(lib: Lib) -> Seen:
     ]
 
 
-@program(claims=("concrete-args",))
-def fixed_parameters_of_a_module(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x, mode, extra=None):
-        x = self.act(x)
-        if mode == "double":
-            x = x * 2
-        return x if extra is None else x + extra
-
-    root = Root(forward, act=torch.nn.ReLU())
-    gm = lib.symbolic_trace(root, {"mode": "double", "extra": None})
-    said = [line for line in gm.code.splitlines() if "is_none" not in line]
-    return [said, gm(torch.ones(1), "double", None)]
-
-
 @program(
     differs="structure-of-nested-inputs",
     ours=[
@@ -222,16 +200,6 @@ def a_tuple_of_concrete_args_is_positional(lib: Lib) -> Seen:
             lambda: lib.Tracer().trace(by_flag, concrete_args=(1,)), chars=60
         ),
     ]
-
-
-@program(claims=("concrete-args",))
-def a_tuple_of_concrete_args_for_starred_parameters(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, *args):
-        return args[0] + args[1]
-
-    graph = lib.Tracer().trace(Root(forward), concrete_args=(lib.PH, lib.PH))
-    return lines(graph)
 
 
 @program(claims=("concrete-args",))

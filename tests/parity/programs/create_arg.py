@@ -261,18 +261,6 @@ def any_other_value_is_refused(lib: Lib) -> Seen:
     return [error(lambda v=v: t.create_arg(v), chars=80) for v in values]  # type: ignore[misc]
 
 
-@program(claims=("create-arg-unsupported",))
-def an_unsupported_value_ends_the_trace(lib: Lib) -> Seen:
-    trace = lib.symbolic_trace
-    return [
-        error(lambda: trace(lambda x: x.sum({1, 0}))),
-        error(lambda: trace(lambda x: x.add([object()]))),
-        error(lambda: trace(lambda x: object())),
-        error(lambda: trace(lambda x: x + b"")),
-        error(lambda: trace(lambda x: (x, int))),
-    ]
-
-
 @program(claims=("create-arg-parameter",))
 def a_parameter_becomes_get_attr(lib: Lib) -> Seen:
     param, stranger = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
@@ -317,19 +305,6 @@ def a_tensor_constant_is_kept_on_the_root(lib: Lib) -> Seen:
         sorted(name for name, _ in gm.named_buffers()),
         [root._tensor_constant0 is shared, root._tensor_constant1],
         *show(gm, torch.zeros(2)),
-    ]
-
-
-@program(claims=("create-arg-tensor-constant",))
-def numbered_constants_avoid_names_that_are_taken(lib: Lib) -> Seen:
-    root = Root(lambda self, x: x + torch.ones(1) + torch.zeros(1))
-    root.__dict__["_tensor_constant0"] = "taken"
-    graph = lib.Tracer().trace(root)
-    return [
-        [n.op for n in graph.nodes],
-        len({n.target for n in graph.nodes if n.op == "get_attr"}),
-        any(n.target == "_tensor_constant0" for n in graph.nodes),
-        root.__dict__["_tensor_constant0"],
     ]
 
 
@@ -409,19 +384,6 @@ def a_module_as_an_argument_becomes_get_attr(lib: Lib) -> Seen:
         lines(graph),
         error(lambda: lib.symbolic_trace(lambda x: x.apply(nn.ReLU()))),
     ]
-
-
-@program(claims=("create-arg-parameter",))
-def a_parameter_reached_without_getattr_is_found(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        for p in self.parameters():
-            x = x * p
-        return x + dict(self.named_parameters())["b"]
-
-    root = Root(forward, a=nn.Parameter(torch.ones(2) * 2))
-    root.register_parameter("b", nn.Parameter(torch.ones(2)))
-    return show(lib.symbolic_trace(root), torch.ones(2))
 
 
 @program()

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import typing
-from typing import no_type_check
 
 import torch
 
 from tests.parity.harness import Lib, Seen, error, program, show
-from tests.parity.programs._subjects import (
-    AnyValue,
-    Inner,
-    Overview,
-    subclass,
-    without_wraps,
-)
+from tests.parity.programs._subjects import AnyValue, Inner, subclass
 
 
 def list_codegen(lib: Lib) -> AnyValue:
@@ -96,21 +88,6 @@ def inputs_as_one_list(lib: Lib) -> Seen:
         gm.graph.process_outputs(3),
         lib.Interpreter(gm).run(given),
         [n.name for n in gm.graph.nodes],
-    ]
-
-
-@program(claims=("codegen-object",))
-def a_custom_code_generator_survives_copies(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda a, b: a - b)
-    gm.graph.set_codegen(list_codegen(lib))
-    gm.recompile()
-    copied = copy.deepcopy(gm)
-    graph = copy.deepcopy(gm.graph)
-    given = [torch.tensor(5.0), torch.tensor(3.0)]
-    return [
-        copied(given),
-        copied.code == gm.code,
-        graph.python_code("self").src == gm.code,
     ]
 
 
@@ -239,56 +216,12 @@ def a_transformer_is_taken_back_after_an_exception(lib: Lib) -> Seen:
     return [raised, gm.code == plain]
 
 
-@program(claims=("codegen-node-by-node",))
-def a_transformer_gets_every_statement(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    text: list[str] = []
-
-    def keep(body: list[str]) -> list[str]:
-        said = "".join(body).splitlines()
-        text.extend(s for s in said if s and "# COUNTER" not in s)
-        return body
-
-    gm.graph.on_generate_code(lambda _: keep)
-    gm.recompile()
-    return [text, [isinstance(s, str) for s in text], without_wraps(gm.code)]
-
-
 @program(claims=("codegen-object",))
 def the_body_can_be_replaced_altogether(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(Inner())
     with gm.graph.on_generate_code(lambda _: lambda body: ["return x + 41\n"]):
         gm.recompile()
     return [gm.code, gm(1)]
-
-
-@program(claims=("codegen-python-code",))
-def a_verbose_listing_names_shapes_and_traces(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: torch.relu(x + 1))
-    for node in gm.graph.nodes:
-        if node.op == "call_function":
-            node.meta["val"] = torch.ones(2, 3)
-    relu = list(gm.graph.nodes)[2]
-    relu.meta["stack_trace"] = (
-        '  File "model.py", line 7, in forward\n    y = torch.relu(x + 1)\n'
-    )
-    return [
-        gm.graph.python_code("self", verbose=True).src,
-        gm.graph.python_code(
-            "self", verbose=True, include_stride=True, include_device=True
-        ).src,
-        gm.graph.python_code("self").src == gm.code,
-    ]
-
-
-@program(claims=("codegen-python-code",))
-def a_listing_with_one_parameter_a_line(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x, y=1, *args):
-        return x + y, args
-
-    gm = lib.symbolic_trace(f)
-    return [gm.graph.python_code("self", expanded_def=True).src]
 
 
 @program(claims=("graphmodule-edit-needs-recompile",))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
-from torch import nn
 from torch.nn import functional
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program
@@ -69,17 +68,6 @@ def a_callback_says_what_must_stay(lib: Lib) -> Seen:
     return changed, sorted(asked), again, names(g.nodes)
 
 
-@program(claims=("lint-topological",))
-def dead_code_is_not_removed_from_a_broken_graph(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    a = g.call_function(torch.relu, (x,))
-    b = g.call_function(torch.abs, (a,))
-    g.output(x)
-    b.append(a)
-    raised = error(g.eliminate_dead_code, chars=90)
-    return raised, names(g.nodes)
-
-
 @program(claims=("lint-opcode", "lint-unique-names"))
 def dead_code_is_removed_only_if_lint_is_content(lib: Lib) -> Seen:
     seen = []
@@ -92,23 +80,6 @@ def dead_code_is_removed_only_if_lint_is_content(lib: Lib) -> Seen:
     return seen
 
 
-@program()
-def known_effects_are_kept(lib: Lib) -> Seen:
-    aten = torch.ops.aten
-    return survivors(
-        lib,
-        lambda g, x: g.call_function(torch._assert, (x, "text")),
-        lambda g, x: g.call_function(operator.setitem, (x, 0, 1)),
-        lambda g, x: g.call_function(torch.rand, (2,)),
-        lambda g, x: g.call_function(torch.rand_like, (x,)),
-        lambda g, x: g.call_function(torch.bernoulli, (x,)),
-        lambda g, x: g.call_function(aten.relu_.default, (x,)),
-        lambda g, x: g.call_function(aten.relu_, (x,)),
-        lambda g, x: g.call_function(aten.add.out, (x, x), {"out": x}),
-        lambda g, x: g.call_function(aten.rand.default, ([2],)),
-    )
-
-
 @program(newest=True)
 def switches_of_inference_mode_are_kept(lib: Lib) -> Seen:
     modes = torch.autograd.grad_mode
@@ -117,21 +88,6 @@ def switches_of_inference_mode_are_kept(lib: Lib) -> Seen:
         lib,
         lambda g, x: g.call_function(enter, (True,)),
         lambda g, x: g.call_function(leave, (x,)),
-    )
-
-
-@program()
-def pure_and_unknown_calls_are_dropped(lib: Lib) -> Seen:
-    return survivors(
-        lib,
-        lambda g, x: g.call_function(torch.relu, (x,)),
-        lambda g, x: g.call_function(torch.ops.aten.relu.default, (x,)),
-        lambda g, x: g.call_function(functional.relu, (x,)),
-        lambda g, x: g.call_function(operator.add, (x, 1)),
-        lambda g, x: g.call_function(len, (x,)),
-        lambda g, x: g.call_function(inputs, (x,)),
-        lambda g, x: g.call_method("view", (x, -1)),
-        lambda g, x: g.get_attr("weight"),
     )
 
 
@@ -254,39 +210,6 @@ def modules_are_dropped_unless_they_say_otherwise(lib: Lib) -> Seen:
         g.call_module(target, (x,))
     g.output(x)
     return g.eliminate_dead_code(), names(g.nodes)
-
-
-@program(
-    differs="effects-known",
-    ours=(False, ["x", "bn", "inplace", "output"]),
-)
-def modules_that_write_are_kept(lib: Lib) -> Seen:
-    owner = nn.Module()
-    owner.bn, owner.inplace = nn.BatchNorm1d(2), nn.ReLU(inplace=True)
-    g = lib.Graph(owner)
-    x = g.placeholder("x")
-    for target in ("bn", "inplace"):
-        g.call_module(target, (x,))
-    g.output(x)
-    return g.eliminate_dead_code(), names(g.nodes)
-
-
-@program()
-def impurity_of_single_nodes(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    aten = torch.ops.aten
-    functions = (
-        (torch.relu, torch._assert, operator.setitem, operator.add, len),
-        (torch.rand, torch.randn, torch.randperm, torch.rand_like),
-        (aten.relu.default, aten.relu_.default, aten.add.out, aten.relu_),
-        (aten.rand.default, aten.bernoulli.default),
-    )
-    made = [g.call_function(f, ()) for group in functions for f in group]
-    made += [x, g.get_attr("w"), g.call_method("view", (x,)), g.output(x)]
-    return [
-        [n.is_impure() for n in made],
-        [n.is_impure(impure_random=False) for n in made],
-    ]
 
 
 @program()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -28,31 +29,11 @@ def walk(way: Iterator[Made], act: Callable[[Made], object]) -> list[str]:
     return met
 
 
-def both_ways(act: Act) -> Callable[[Lib], Seen]:
-    """What loops over a, b, c, d, e meet and leave, forwards and back."""
-
-    @functools.wraps(act)
-    def run(lib: Lib) -> Seen:
-        seen: list[Seen] = []
-        for way in (iter, reversed):
-            g, *nodes = letters(lib, "abcde")
-            do = functools.partial(act, g, {n.name: n for n in nodes})
-            met = walk(way(g.nodes), do)
-            left = (names(g.nodes), names(reversed(g.nodes)), len(g.nodes))
-            in_order = names(sorted(g.nodes)) == names(g.nodes)
-            seen.append((met, left, in_order))
-        return seen
-
-    return run
-
-
 def is_node(g: Made, link: Made) -> bool:
     """Whether a link is no sentinel and no erased node."""
     return link is not g._root and not link._erased
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_the_current_node_twice_and_insert_once(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -63,36 +44,26 @@ def erase_the_current_node_twice_and_insert_once(
             g.placeholder("new")
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_every_node_as_it_comes(g: Made, by_name: Nodes, n: Made) -> None:
     g.erase_node(n)
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_the_next_node(g: Made, by_name: Nodes, n: Made) -> None:
     if is_node(g, n.next):
         g.erase_node(n.next)
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_the_previous_node(g: Made, by_name: Nodes, n: Made) -> None:
     if is_node(g, n.prev):
         g.erase_node(n.prev)
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_current_and_both_neighbours(g: Made, by_name: Nodes, n: Made) -> None:
     if n.name == "c":
         for letter in "bcd":
             g.erase_node(by_name[letter])
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_current_then_what_its_old_links_lead_to(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -101,8 +72,6 @@ def erase_current_then_what_its_old_links_lead_to(
             g.erase_node(by_name[letter])
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_everything_at_the_first_node(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -110,24 +79,18 @@ def erase_everything_at_the_first_node(
         g.erase_node(node)
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def insert_after_the_current_node(g: Made, by_name: Nodes, n: Made) -> None:
     if n.name in by_name:
         with g.inserting_after(n):
             g.placeholder(f"{n.name}_after")
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def insert_before_the_current_node(g: Made, by_name: Nodes, n: Made) -> None:
     if n.name in by_name:
         with g.inserting_before(n):
             g.placeholder(f"{n.name}_before")
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def inserting_after_each_node_it_meets_never_ends(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -135,8 +98,6 @@ def inserting_after_each_node_it_meets_never_ends(
         g.placeholder("again")
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def insert_at_both_ends(g: Made, by_name: Nodes, n: Made) -> None:
     if n.name == "c":
         g.placeholder("last")
@@ -144,8 +105,6 @@ def insert_at_both_ends(g: Made, by_name: Nodes, n: Made) -> None:
             g.placeholder("first")
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def insert_where_the_erased_current_node_was(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -155,8 +114,6 @@ def insert_where_the_erased_current_node_was(
             g.placeholder("instead")
 
 
-@program(claims=("nodes-mutation-while-iterating", "node-append"))
-@both_ways
 def move_the_current_node_one_place_later(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -164,44 +121,28 @@ def move_the_current_node_one_place_later(
         by_name["c"].append(n)
 
 
-@program(claims=("nodes-mutation-while-iterating", "node-prepend"))
-def move_the_current_node_one_place_earlier(lib: Lib) -> Seen:
-    moved = []
-
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c" and (g, n) not in moved:
-            moved.append((g, n))
-            by_name["b"].prepend(n)
-
-    return both_ways(act)(lib)
+def move_the_current_node_one_place_earlier(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "c" and not n.meta:
+        n.meta["moved"] = True
+        by_name["b"].prepend(n)
 
 
-@program(claims=("nodes-mutation-while-iterating", "node-append"))
-def move_the_current_node_to_the_end(lib: Lib) -> Seen:
-    moved = []
-
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "b" and (g, n) not in moved:
-            moved.append((g, n))
-            by_name["e"].append(n)
-
-    return both_ways(act)(lib)
+def move_the_current_node_to_the_end(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name == "b" and not n.meta:
+        n.meta["moved"] = True
+        by_name["e"].append(n)
 
 
-@program(claims=("nodes-mutation-while-iterating", "node-prepend"))
-def move_the_current_node_to_the_start(lib: Lib) -> Seen:
-    moved = []
-
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "d" and (g, n) not in moved:
-            moved.append((g, n))
-            by_name["a"].prepend(n)
-
-    return both_ways(act)(lib)
+def move_the_current_node_to_the_start(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "d" and not n.meta:
+        n.meta["moved"] = True
+        by_name["a"].prepend(n)
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def move_the_next_node_away(g: Made, by_name: Nodes, n: Made) -> None:
     if n.name == "b":
         by_name["e"].append(by_name["c"])
@@ -209,8 +150,6 @@ def move_the_next_node_away(g: Made, by_name: Nodes, n: Made) -> None:
         by_name["a"].prepend(by_name["c"])
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def erase_current_and_move_what_stood_behind_it(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
@@ -219,13 +158,50 @@ def erase_current_and_move_what_stood_behind_it(
         by_name["e"].append(by_name["c"])
 
 
-@program(claims=("nodes-mutation-while-iterating",))
-@both_ways
 def move_a_node_that_was_met_ahead_of_the_loop(
     g: Made, by_name: Nodes, n: Made
 ) -> None:
     if n.name == "c" and by_name["a"] < n < by_name["e"]:
         by_name["e"].append(by_name["a"])
+
+
+ACTS: tuple[Act, ...] = (
+    erase_the_current_node_twice_and_insert_once,
+    erase_every_node_as_it_comes,
+    erase_the_next_node,
+    erase_the_previous_node,
+    erase_current_and_both_neighbours,
+    erase_current_then_what_its_old_links_lead_to,
+    erase_everything_at_the_first_node,
+    insert_after_the_current_node,
+    insert_before_the_current_node,
+    inserting_after_each_node_it_meets_never_ends,
+    insert_at_both_ends,
+    insert_where_the_erased_current_node_was,
+    move_the_current_node_one_place_later,
+    move_the_current_node_one_place_earlier,
+    move_the_current_node_to_the_end,
+    move_the_current_node_to_the_start,
+    move_the_next_node_away,
+    erase_current_and_move_what_stood_behind_it,
+    move_a_node_that_was_met_ahead_of_the_loop,
+)
+
+
+@program(
+    claims=("nodes-mutation-while-iterating", "node-append", "node-prepend")
+)
+def what_loops_meet_and_leave_forwards_and_back(lib: Lib) -> Seen:
+    ways: tuple[Callable[[Made], Iterator[Made]], ...] = (iter, reversed)
+    seen: dict[str, list[Seen]] = {}
+    for act, way in itertools.product(ACTS, ways):
+        g, *nodes = letters(lib, "abcde")
+        do = functools.partial(act, g, {n.name: n for n in nodes})
+        met = walk(way(g.nodes), do)
+        left = (names(g.nodes), names(reversed(g.nodes)), len(g.nodes))
+        in_order = names(sorted(g.nodes)) == names(g.nodes)
+        seen.setdefault(act.__name__, []).append((met, left, in_order))
+    return seen
 
 
 @program(claims=("node-list-cpp-iterator", "nodes-mutation-while-iterating"))
@@ -253,21 +229,6 @@ def an_iterator_looks_at_the_list_when_it_is_asked(lib: Lib) -> Seen:
     there = iter(g.nodes)
     g.placeholder("late")
     return names(there)
-
-
-@program(claims=("nodes-mutation-while-iterating", "erase-after-replace"))
-def remove_all_relus_in_one_walk(lib: Lib) -> Seen:
-    g = lib.Graph()
-    value = g.placeholder("x")
-    for op in (torch.relu, torch.relu, torch.abs, torch.relu, torch.neg):
-        value = g.call_function(op, (value,))
-    g.output(value)
-    for node in g.nodes:
-        if node.target is torch.relu:
-            node.replace_all_uses_with(node.args[0])
-            g.erase_node(node)
-    g.lint()
-    return str(g)
 
 
 @program(claims=("nodes-mutation-while-iterating", "inserting-after"))

@@ -259,16 +259,6 @@ def nodes_mapped_beforehand_are_not_copied(lib: Lib) -> Seen:
     return mapped, str(h), error(h.lint)
 
 
-@program(claims=("graph-copy-val-map",))
-def calls_can_be_mapped_beforehand_too(lib: Lib) -> Seen:
-    g, h = small(lib), lib.Graph()
-    given = h.placeholder("given")
-    relu = next(n for n in g.nodes if n.name == "relu")
-    val_map: Copied = {relu: given}
-    h.output(h.graph_copy(g, val_map))
-    return str(h), len(val_map)
-
-
 @program(claims=("node-copy",))
 def a_graph_is_copied_node_by_node(lib: Lib) -> Seen:
     g, h = small(lib), lib.Graph()

@@ -170,16 +170,6 @@ def a_node_that_nobody_counted_does_not_pass(lib: Lib) -> Seen:
     return error(slip_in) != "no error"
 
 
-@program(claims=("lint-ownership",))
-def lint_finds_a_node_that_was_given_away(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    g.output(g.call_function(torch.relu, (x,)))
-    x.graph = lib.Graph()
-    found = error(g.lint, chars=45)
-    x.graph = g
-    return found, error(g.lint)
-
-
 @program(claims=("lint-unique-names",))
 def lint_finds_two_nodes_of_one_name(lib: Lib) -> Seen:
     g, x, y = inputs(lib, "xy")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 from typing import no_type_check
 
 import torch
@@ -149,32 +148,6 @@ def hooks_come_along_in_deep_copies(lib: Lib) -> Seen:
     return [events, len(copies), copies[0] is other]
 
 
-@program()
-def a_deep_copy_shares_nothing(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    gm.meta["note"] = ["mine"]
-    list(gm.graph.nodes)[2].meta["tag"] = "kept"
-    other = copy.deepcopy(gm)
-    x = torch.ones(3, 4)
-    same = torch.equal(other(x), gm(x))
-    other.meta["note"].append("theirs")
-    nodes = list(other.graph.nodes)
-    nodes[2].target = torch.mul
-    other.recompile()
-    return [
-        same,
-        other.linear is gm.linear,
-        other.param is gm.param,
-        other.graph is gm.graph,
-        other.graph.owning_module is other,
-        type(other) is type(gm),
-        gm.meta,
-        nodes[2].meta.get("tag"),
-        gm.code == other.code,
-        other.training,
-    ]
-
-
 def with_extras(lib: Lib) -> AnyValue:
     """A GraphModule with attributes that its graph does not refer to."""
     gm = lib.symbolic_trace(Outer())
@@ -182,21 +155,6 @@ def with_extras(lib: Lib) -> AnyValue:
     gm.note = "a plain attribute"
     gm.register_buffer("unused", torch.ones(1))
     return gm.eval()
-
-
-@program()
-def copies_keep_what_the_graph_refers_to(lib: Lib) -> Seen:
-    gm = with_extras(lib)
-    deep, shallow = copy.deepcopy(gm), copy.copy(gm)
-    return [
-        hasattr(deep, "extra") and hasattr(deep, "unused"),
-        modules_of(deep),
-        deep.training,
-        modules_of(shallow)[:2],
-        shallow.foo.l is gm.foo.l,
-        shallow.graph is gm.graph,
-        shallow.code == gm.code,
-    ]
 
 
 @program(
@@ -219,23 +177,6 @@ def attributes_the_user_asked_to_preserve(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: x + 1)
     gm.meta["_user_preserved_attributes"] = {"note": "kept"}
     return [copy.deepcopy(gm).note, hasattr(gm, "note")]
-
-
-@program()
-def a_deep_copy_of_a_graph_alone(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    graph = copy.deepcopy(gm.graph)
-    names = [n.name for n in graph.nodes]
-    same = str(graph) == str(gm.graph)
-    add = next(n for n in graph.nodes if n.target is operator.add)
-    add.target = operator.mul
-    return [
-        graph.owning_module is None,
-        names,
-        same,
-        "x * param" in lib.GraphModule(gm, graph).code,
-        "x + param" in gm.code,
-    ]
 
 
 @program(claims=("graphmodule-is-module",))

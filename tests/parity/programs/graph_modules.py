@@ -281,41 +281,6 @@ def wrong_arguments_are_pythons_error(lib: Lib) -> Seen:
     ]
 
 
-@program(claims=("graphmodule-is-module",))
-def a_graph_module_is_a_module_with_graph_and_code(lib: Lib) -> Seen:
-    graph = lib.Tracer().trace(add_one)
-    gm = lib.GraphModule(nn.Module(), graph)
-    return [
-        isinstance(gm, nn.Module),
-        gm.graph is graph,
-        graph.owning_module is gm,
-        isinstance(gm.code, str) and "def forward(self, x):" in gm.code,
-        callable(gm.forward),
-        gm.forward(torch.ones(1)),
-        gm.training,
-        gm.eval().training,
-        sorted(dict(gm.named_modules())),
-        dict(gm.meta),
-    ]
-
-
-@program(claims=("graphmodule-class-per-instance",))
-def every_graph_module_has_a_class_of_its_own(lib: Lib) -> Seen:
-    first = lib.symbolic_trace(lambda x: x + 1)
-    second = lib.symbolic_trace(lambda x: x + 2)
-    again = type(first)(first, first.graph)
-    return [
-        type(first) is type(second),
-        lib.GraphModule in type(first).__mro__,
-        lib.GraphModule in type(second).__mro__,
-        type(first).forward is type(second).forward,
-        [first(1), second(1)],
-        type(first).__qualname__.rpartition(".")[2],
-        len(type(again).__mro__) == len(type(first).__mro__),
-        type(first).__module__.startswith(lib.__name__),
-    ]
-
-
 @program(claims=("graphmodule-two-ways",))
 def editing_before_or_after_building_is_the_same(lib: Lib) -> Seen:
     def edit(graph: AnyValue) -> None:

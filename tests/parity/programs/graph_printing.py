@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import math
 import operator
 import sys
 from collections.abc import Callable
@@ -70,33 +69,6 @@ def header_is_always_the_same(lib: Lib) -> Seen:
     return str(empty), str(g).splitlines(), str(h).splitlines(), f"{h}"
 
 
-@program(claims=("graph-str-target-names",))
-def function_targets_print_with_qualified_names(lib: Lib) -> Seen:
-    g = lib.Graph()
-    x = g.placeholder("x")
-    functions = (
-        operator.add,
-        operator.getitem,
-        torch.sum,
-        torch.topk,
-        len,
-        isinstance,
-        math.sqrt,
-        torch.nn.functional.relu,
-        torch.nn.functional.gelu,
-        torch.Tensor.add_,
-        torch.ops.aten.add.Tensor,
-        torch.ops.aten.relu.default,
-        torch.ops.aten.relu,
-        torch._assert,
-        torch.nn.Linear,
-        overview,
-        getattr,
-    )
-    made = (g.call_function(f, (x,)) for f in functions)
-    return [n.format_node() for n in made]
-
-
 @program(
     claims=("graph-str-target-names",),
     differs="callable-without-name",
@@ -127,24 +99,6 @@ def string_targets_print_as_they_are(lib: Lib) -> Seen:
         g.get_attr("a.b.c"),
     ]
     return [n.format_node() for n in made]
-
-
-@program(claims=("graph-str-output-line",))
-def output_prints_as_a_return_line(lib: Lib) -> Seen:
-    seen = []
-    for structure in (
-        lambda a: a,
-        lambda a: (a,),
-        lambda a: [a, 1],
-        lambda a: {"k": (a, None)},
-        lambda a: None,
-        lambda a: "text",
-        lambda a: slice(a, None),
-    ):
-        g = lib.Graph()
-        out = g.output(structure(g.placeholder("a")))
-        seen.append(out.format_node())
-    return seen
 
 
 @program(claims=("node-format-node", "graph-docstring-example"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import torch
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program
@@ -19,14 +17,6 @@ def inserting_before_keeps_the_order_of_creation(lib: Lib) -> Seen:
     return names(g.nodes), names(reversed(g.nodes)), len(g.nodes)
 
 
-@program(claims=("inserting-before", "inserting-without-node"))
-def inserting_before_the_first_node(lib: Lib) -> Seen:
-    g, a, _b = letters(lib, "ab")
-    with g.inserting_before(a):
-        first = g.placeholder("u")
-    return names(g.nodes), first.prev is g._root
-
-
 @program(claims=("inserting-after",))
 def inserting_after_reverses_the_order_of_creation(lib: Lib) -> Seen:
     g, a, _b = letters(lib, "ab")
@@ -36,24 +26,6 @@ def inserting_after_reverses_the_order_of_creation(lib: Lib) -> Seen:
             g.placeholder(letter)
             seen.append(names(g.nodes))
     return seen, names(reversed(g.nodes))
-
-
-@program(claims=("inserting-after",))
-def inserting_after_the_last_node(lib: Lib) -> Seen:
-    g, _a, b = letters(lib, "ab")
-    with g.inserting_after(b):
-        last = g.placeholder("u")
-    return names(g.nodes), last.next is g._root
-
-
-@program(claims=("inserting-after",))
-def inserting_after_each_new_node_keeps_the_order(lib: Lib) -> Seen:
-    g, a, _b = letters(lib, "ab")
-    at = a
-    for letter in "uvw":
-        with g.inserting_after(at):
-            at = g.placeholder(letter)
-    return names(g.nodes)
 
 
 @program(claims=("inserting-without-node",))
@@ -117,15 +89,6 @@ def a_block_that_raises_restores_the_point(lib: Lib) -> Seen:
     raised = error(fail)
     g.placeholder("v")
     return raised, names(g.nodes), g._insert == g._root.prepend
-
-
-@program(claims=("insert-point-restores",))
-def the_same_node_twice_in_a_row(lib: Lib) -> Seen:
-    g, _a, b = letters(lib, "ab")
-    for letter in "uv":
-        with g.inserting_before(b):
-            g.placeholder(letter)
-    return names(g.nodes)
 
 
 @program(claims=("insert-point-restores", "insert-point-swaps-hook"))
@@ -231,19 +194,6 @@ def creation_calls_the_insert_hook_once(lib: Lib) -> Seen:
     return calls, found, gone, [*counts, len(g.nodes)]
 
 
-@program(claims=("create-node-steps",))
-def creation_returns_the_node_of_this_graph(lib: Lib) -> Seen:
-    g, x = letters(lib, "x")
-    node = g.create_node("call_function", operator.neg, (x,), {}, "minus", int)
-    return (
-        type(node).__name__,
-        node.graph is g,
-        (node.name, node.op, node.target is operator.neg, node.type is int),
-        (names(node.args), dict(node.kwargs)),
-        (node.next is g._root, node.prev is x, names(x.users)),
-    )
-
-
 @program(claims=("create-node-steps", "create-helpers-per-opcode"))
 def args_and_kwargs_may_be_left_out(lib: Lib) -> Seen:
     g = lib.Graph()
@@ -272,8 +222,8 @@ def the_six_helpers_land_at_the_insert_point_in_order(lib: Lib) -> Seen:
     return names(g.nodes), [n.op for n in g.nodes], str(g)
 
 
-@program(claims=("create-node-single-entry",))
-def all_creation_goes_through_create_node(lib: Lib) -> Seen:
+def counting(lib: Lib) -> tuple[Made, list[str]]:
+    """A graph, and the opcodes that its create_node is called with."""
     calls: list[str] = []
 
     class Counting(lib.Graph):  # type: ignore[misc]
@@ -281,7 +231,12 @@ def all_creation_goes_through_create_node(lib: Lib) -> Seen:
             calls.append(op)
             return super().create_node(op, *args, **kw)
 
-    g = Counting()
+    return Counting(), calls
+
+
+@program(claims=("create-node-single-entry",))
+def all_creation_goes_through_create_node(lib: Lib) -> Seen:
+    g, calls = counting(lib)
     x = g.placeholder("x")
     g.get_attr("w")
     relu = g.call_function(torch.relu, (x,))
@@ -298,14 +253,7 @@ def all_creation_goes_through_create_node(lib: Lib) -> Seen:
 
 @program(claims=("create-node-single-entry",))
 def a_proxy_operation_creates_one_node_through_create_node(lib: Lib) -> Seen:
-    calls: list[str] = []
-
-    class Counting(lib.Graph):  # type: ignore[misc]
-        def create_node(self, op: str, *args: object, **kw: object) -> Made:
-            calls.append(op)
-            return super().create_node(op, *args, **kw)
-
-    g = Counting()
+    g, calls = counting(lib)
     proxy = lib.Proxy(g.placeholder("x"))
     total = proxy + 1
     calls.append("|")

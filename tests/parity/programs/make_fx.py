@@ -120,14 +120,6 @@ def numbers_are_constants(x):
     return (x + 1) * 2.5 - 3
 
 
-@captured(xy)
-@no_type_check
-def python_is_gone(x, y):
-    for _ in range(2):
-        x = torch.relu(x @ y.T) @ y
-    return x if x.shape[0] == 3 else y
-
-
 @captured(x)
 @no_type_check
 def factories(x):
@@ -152,18 +144,6 @@ def the_number_in_a_constant(x):
     two = torch.tensor(2.0)
     three = two.add_(1).clone()
     return x * three.item() if three > 2 else x
-
-
-@captured(x)
-@no_type_check
-def casts(x):
-    return x.double().to(torch.int32).bool(), x.half(), x > 0
-
-
-@captured(x)
-@no_type_check
-def indices(x):
-    return x[0], x[:, 1:3], x[..., None], x[x[:, 0].long() % 3], x[::2, -1]
 
 
 @captured(x)
@@ -197,26 +177,6 @@ def detached(x):
     return x.detach() + x.data
 
 
-@captured(xy)
-@no_type_check
-def products(x, y):
-    return torch.einsum("ij,kj->ik", x, y), torch.matmul(x, y.mT), x.mv(y[0])
-
-
-@captured(x)
-@no_type_check
-def scattered(x):
-    index = torch.tensor([[0, 1, 2, 0]])
-    return x.scatter(0, index, 1.0), x.gather(0, index), x.cumsum(1)
-
-
-@captured(x)
-@no_type_check
-def complex_numbers(x):
-    z = torch.complex(x, x)
-    return torch.view_as_real(z * z.conj())
-
-
 @captured(x)
 @no_type_check
 def random_numbers(x):
@@ -230,22 +190,7 @@ def generators_of_random_numbers(lib: Lib) -> Seen:
     return show(gm, *x())
 
 
-@captured(x)
-@no_type_check
-def fused_optimizers_kernels(x):
-    first, second = torch._foreach_add([x, x * 2], 1)
-    torch._foreach_mul_([first, second], 2)
-    return first, second
-
-
 # -- several results -------------------------------------------------------
-
-
-@captured(x)
-@no_type_check
-def splits(x):
-    left, _ = torch.split(x, 2, 1)
-    return left + 1
 
 
 @captured(x)
@@ -325,12 +270,6 @@ def unused_inputs(x, y):
     return y
 
 
-@captured(lambda: x() * 2)
-@no_type_check
-def one_tensor_for_two_inputs(x, y):
-    return x + y
-
-
 @program()
 def a_tensor_given_twice(lib: Lib) -> Seen:
     (same,) = x()
@@ -361,15 +300,6 @@ def functionalized_writes(x):
     return y
 
 
-@captured(lambda: (torch.ones(2, 2),), within=functionalize)
-@no_type_check
-def functionalized_diagonal(x):
-    a = x + x
-    b = torch.diagonal(a)
-    torch.fill_(b, 0)
-    return a
-
-
 @captured(xy, within=functionalize)
 @no_type_check
 def functionalized_views(x, y):
@@ -381,13 +311,6 @@ def functionalized_views(x, y):
     first.add_(second)
     z.as_strided((2,), (1,), 3).zero_()
     return z, first
-
-
-@captured(x, within=functionalize)
-@no_type_check
-def functionalized_write_to_an_input(x):
-    x.mul_(2)
-    return x + 1
 
 
 @captured(x, within=lambda f: functionalize(f, remove="mutations_and_views"))
@@ -404,36 +327,10 @@ def gradients(x):
     return (x.sin() * 2).sum()
 
 
-@captured(x, within=lambda f: sums(grad(sums(grad(sums(grad(f)))))))
-@no_type_check
-def third_derivatives(x):
-    return x[0, 0] ** 4
-
-
 @captured(x, within=vmap)
 @no_type_check
 def batched(row):
     return row.sin() @ row
-
-
-@captured(xy, within=lambda f: vmap(grad(f), in_dims=(0, None)))
-@no_type_check
-def batched_gradients(row, column):
-    return (row.exp() * column.sum()).sum()
-
-
-@captured(x, within=lambda f: vmap(functionalize(f)))
-@no_type_check
-def batched_writes(row):
-    row = row * 2
-    row[0] = 3
-    return row
-
-
-@captured(lambda: (torch.ones(3),), within=torch.func.jacrev)
-@no_type_check
-def jacobians(v):
-    return v.sin() * v.sum()
 
 
 @captured(lambda: (torch.ones(3),), within=torch.func.hessian)
@@ -520,21 +417,7 @@ def convolutions(x):
     return functional_call(CONV.eval(), {}, (x,))
 
 
-@captured(image)
-@no_type_check
-def batch_statistics(x):
-    return F.batch_norm(x, None, None, training=True)
-
-
-ATTENTION = nn.MultiheadAttention(4, 2, batch_first=True)
 ENCODER = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
-
-
-@captured(lambda: (x()[0][None],))
-@no_type_check
-def attention(x):
-    with torch.no_grad():
-        return ATTENTION.eval()(x, x, x)
 
 
 @captured(lambda: (x()[0][None],))
@@ -544,13 +427,6 @@ def an_encoder_layer(x):
         return ENCODER.eval()(x)
 
 
-@captured(xy)
-@no_type_check
-def fused_attention(x, y):
-    q, k = x.view(1, 1, 3, 4), y.view(1, 1, 3, 4)
-    return F.scaled_dot_product_attention(q, k, k, is_causal=True)
-
-
 LSTM = nn.LSTM(4, 3)
 
 
@@ -558,12 +434,6 @@ LSTM = nn.LSTM(4, 3)
 @no_type_check
 def recurrent_layers(x):
     return LSTM(x)
-
-
-@captured(lambda: (torch.tensor([[1, 2], [0, 3]]),))
-@no_type_check
-def embeddings(words):
-    return F.embedding(words, torch.eye(4)), words.T
 
 
 @captured(x, detaches=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, no_type_check
+from typing import no_type_check
 
 import torch
 from torch import nn
@@ -23,13 +23,8 @@ from tests.parity.programs._subjects import (
 def every_submodule_call_goes_to_call_module(lib: Lib) -> Seen:
     calls: list[object] = []
 
-    def call_module(
-        self: AnyValue,
-        m: AnyValue,
-        forward: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def call_module(self, m, forward, args, kwargs):
         shown = [type(m).__name__, callable(forward), repr(args), repr(kwargs)]
         calls.append([*shown, self.path_of_module(m)])
         return lib.Tracer.call_module(self, m, forward, args, kwargs)
@@ -86,13 +81,8 @@ def what_an_entered_forward_returns_comes_back(lib: Lib) -> Seen:
 
 @program(claims=("call-module-override",))
 def call_module_may_leave_modules_out(lib: Lib) -> Seen:
-    def call_module(
-        self: AnyValue,
-        m: AnyValue,
-        forward: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def call_module(self, m, forward, args, kwargs):
         if isinstance(m, nn.Dropout):
             return args[0]
         return lib.Tracer.call_module(self, m, forward, args, kwargs)
@@ -102,33 +92,9 @@ def call_module_may_leave_modules_out(lib: Lib) -> Seen:
 
 
 @program(claims=("call-module-override",))
-def call_module_may_keep_every_module_whole(lib: Lib) -> Seen:
-    def call_module(
-        self: AnyValue,
-        m: AnyValue,
-        forward: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue,
-    ) -> AnyValue:
-        path = self.path_of_module(m)
-        return self.create_proxy("call_module", path, args, kwargs)
-
-    root = Outer()
-    graph = trace_with(lib, root, call_module=call_module)
-    gm = lib.GraphModule(root, graph)
-    x = torch.ones(2)
-    return [lines(graph), gm.code, torch.equal(gm(x), root(x))]
-
-
-@program(claims=("call-module-override",))
 def call_module_may_make_nested_graph_modules(lib: Lib) -> Seen:
-    def call_module(
-        self: AnyValue,
-        m: AnyValue,
-        forward: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def call_module(self, m, forward, args, kwargs):
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             setattr(self.root, path, lib.symbolic_trace(m))
@@ -323,16 +289,6 @@ def containers_and_their_numbered_children(lib: Lib) -> Seen:
     return [*show(gm), torch.equal(gm(x), root(x))]
 
 
-@program(claims=("call-module-leaf",))
-def a_sequential_as_the_root(lib: Lib) -> Seen:
-    torch.manual_seed(0)
-    layers = nn.Sequential(
-        OrderedDict(first=nn.Linear(2, 2), act=nn.ReLU()),
-    )
-    plain = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    return [*show(lib.symbolic_trace(layers)), *show(lib.symbolic_trace(plain))]
-
-
 @program(claims=("module-stack", "path-of-module"))
 def a_shared_submodule_has_its_first_path(lib: Lib) -> Seen:
     shared = nn.Linear(2, 2)
@@ -344,26 +300,6 @@ def a_shared_submodule_has_its_first_path(lib: Lib) -> Seen:
 
     gm = lib.symbolic_trace(Root(forward, a=shared, b=shared, inner=inner))
     return [*show(gm), [stack_of(n) for n in gm.graph.nodes]]
-
-
-@program(claims=("call-module-leaf",))
-def a_module_that_returns_several_values(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        out, (h, c) = self.lstm(x)
-        attended, _ = self.attention(out, out, value=out, need_weights=False)
-        return attended, h[0], c
-
-    torch.manual_seed(0)
-    root = Root(
-        forward,
-        lstm=nn.LSTM(2, 2),
-        attention=nn.MultiheadAttention(2, 1),
-    )
-    gm = lib.symbolic_trace(root)
-    x = torch.ones(3, 1, 2)
-    same = torch.equal(gm(x)[0], root(x)[0])
-    return [*show(gm), same]
 
 
 @program(claims=("call-module-non-leaf",))
@@ -379,20 +315,6 @@ def graph_modules_are_traced_through_again(lib: Lib) -> Seen:
     ]
 
 
-@program(claims=("call-module-leaf",))
-def modules_made_while_tracing_and_attributes_of_leaves(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        weight = self.linear.weight
-        self.linear.note = "seen"
-        size = self.linear.out_features
-        return nn.functional.linear(x, weight.t(), self.linear.bias) * size
-
-    root = Root(forward, linear=nn.Linear(2, 2))
-    gm = lib.symbolic_trace(root)
-    return [*show(gm), sorted(dict(gm.named_parameters()))]
-
-
 @program(claims=("leaf-module-default",))
 def calling_forward_itself_enters_a_leaf(lib: Lib) -> Seen:
     @no_type_check
@@ -401,16 +323,3 @@ def calling_forward_itself_enters_a_leaf(lib: Lib) -> Seen:
 
     graph = lib.Tracer().trace(Root(forward, act=nn.ReLU(), inner=Inner()))
     return lines(graph)
-
-
-@program(claims=("module-call-goes-to-call-module",))
-def keyword_arguments_reach_leaf_modules(lib: Lib) -> Seen:
-    class Own(nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> object:
-            return args, kwargs
-
-    root = Root(
-        lambda self, x: self.own(x, [x, 1], scale=2.0, more={"k": x}), own=Own()
-    )
-    graph = trace_with(lib, root, is_leaf_module=lambda self, m, name: True)
-    return show(lib.GraphModule(root, graph), torch.ones(1))

@@ -41,7 +41,7 @@ def dunder(name: str, prefix: str = "") -> str:
     return f"__{prefix}{name.strip('_')}__"
 
 
-@program(claims=("magic-methods-installed",))
+@program(claims=("magic-methods-installed", "magic-add-records-operator"))
 def every_operator_has_its_dunder_on_proxy(lib: Lib) -> Seen:
     p, q = proxies(lib, "x", "y")
     seen = []
@@ -54,31 +54,6 @@ def every_operator_has_its_dunder_on_proxy(lib: Lib) -> Seen:
         own = dunder(name) in vars(lib.Proxy)
         seen.append((own, r.node.target is getattr(operator, name)))
     return [seen, lines(p.node.graph)]
-
-
-@program(claims=("magic-methods-installed",))
-def the_table_of_operators_and_their_syntax(lib: Lib) -> Seen:
-    tables = []
-    for name in COMPARISONS + REFLECTABLE + UNARY:
-        g = lib.Graph()
-        args = [g.placeholder("x"), g.placeholder("y")]
-        args = args[:1] if name in UNARY else args
-        g.output(g.call_function(getattr(operator, name), tuple(args)))
-        tables.append(lib.GraphModule({}, g).code.splitlines()[4])
-    return tables
-
-
-@program(claims=("magic-add-records-operator",))
-def adding_proxies_records_operator_add(lib: Lib) -> Seen:
-    p, q = proxies(lib, "x", "y")
-    total = (p + q).node
-    return [
-        total.op,
-        total.target is operator.add,
-        total.args == (p.node, q.node),
-        total in p.node.users and total in q.node.users,
-        lines(total.graph),
-    ]
 
 
 @program(claims=("magic-dunder-naming",))
@@ -269,45 +244,6 @@ def indexing_in_every_form(lib: Lib) -> Seen:
     p[(1, 2), (0, 1)], p[()], p[1,], p[0][1][i], p[i.shape[0] :]
     p[p > 0], p[torch.float32]
     return lines(graph)
-
-
-@program(claims=("create-arg-slice-range",))
-def indices_come_out_as_they_went_in(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x, i):
-        return (
-            x[..., -1],
-            x[i : i + 2, None],
-            x[1:, ::2],
-            x[x > 7],
-            x[[0, 1], [1, 2]],
-            x[0, i.item() :],
-            x[()],
-            x[1,],
-            x[:, [1, i]],
-        )
-
-    x = torch.arange(12).reshape(3, 4)
-    return show(lib.symbolic_trace(f), x, torch.tensor(1))
-
-
-@program()
-def precedence_survives_one_statement_per_node(lib: Lib) -> Seen:
-    @no_type_check
-    def f(a, b, c):
-        return (
-            a + b * c,
-            (a + b) * c,
-            -(a**b),
-            (-a) ** b,
-            ~(a > b) & (c < a),
-            a - (b - c),
-            a**b**c,
-            (a, b)[0] + [c][0],
-        )
-
-    xs = [torch.tensor(float(i)) for i in (2, 3, 1)]
-    return show(lib.symbolic_trace(f), *xs)
 
 
 @program(claims=("magic-reflected",))

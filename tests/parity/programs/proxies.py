@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
     AnyValue,
-    Root,
     lines,
     new_nodes,
     node_line,
@@ -447,44 +446,3 @@ def getattr_with_a_default_is_an_attribute(lib: Lib) -> Seen:
         return getattr(x, "shape", None)[0] + getattr(x, "ndim", 0)
 
     return show(lib.symbolic_trace(f), torch.zeros(2, 3))
-
-
-@program()
-def functions_that_return_functions_of_proxies(lib: Lib) -> Seen:
-    @no_type_check
-    def adder(n):
-        return lambda x: x + n
-
-    @no_type_check
-    def f(x, n):
-        steps = [adder(n), adder(2), torch.neg, lambda y: y.t()]
-        for step in steps:
-            x = step(x)
-        return x
-
-    return show(lib.symbolic_trace(f), torch.zeros(2, 3), 1)
-
-
-@program()
-def a_proxy_in_a_default_argument_or_closure(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x):
-        @no_type_check
-        def g(y, scale=x):
-            return y * scale + x
-
-        return g(x + 1)
-
-    return show(lib.symbolic_trace(f), torch.ones(2))
-
-
-@program()
-def starred_shapes_and_keywords_of_plain_values(lib: Lib) -> Seen:
-    @no_type_check
-    def f(self, x):
-        options = {"dim": 0, "keepdim": True}
-        return x.sum(**options).expand(*self.sizes)
-
-    root = Root(f)
-    root.sizes = [4, 3]  # type: ignore[assignment]
-    return show(lib.symbolic_trace(root), torch.ones(2, 3))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
-import itertools
 import operator
 from typing import no_type_check
 
@@ -13,33 +11,7 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
-from tests.parity.programs._subjects import (
-    AnyValue,
-    Inner,
-    Root,
-    lines,
-    proxy,
-    trace_with,
-)
-
-
-@program(claims=("proxy-transparent",))
-def functions_of_functions(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x, y):
-        scaled = functools.partial(torch.mul, 3)
-        both = [scaled(v) for v in (x, y)]
-        total = functools.reduce(operator.add, both)
-        pairs = itertools.starmap(torch.sub, [(x, y), (y, x)])
-        chained = map(torch.neg, itertools.chain([x], [y]))
-        return (
-            total,
-            list(pairs),
-            tuple(chained),
-            (lambda *a: a[0] - a[1])(x, y),
-        )
-
-    return show(lib.symbolic_trace(f), torch.ones(1), torch.ones(1) * 2)
+from tests.parity.programs._subjects import AnyValue, Inner, Root, lines, proxy
 
 
 @program(claims=("proxy-transparent",))
@@ -71,52 +43,6 @@ def statements_of_every_kind(lib: Lib) -> Seen:
         return a, c, [v for v in c if v is not x], {id(v) > 0: v for v in c}
 
     return show(lib.symbolic_trace(f), torch.tensor(1.0))
-
-
-@program(claims=("proxy-transparent",))
-def classes_and_inheritance(lib: Lib) -> Seen:
-    class Base(nn.Module):
-        factor = 2
-
-        @no_type_check
-        def forward(self, x):
-            return x * self.factor
-
-    class Derived(Base):
-        @staticmethod
-        @no_type_check
-        def shift(x):
-            return x + 1
-
-        @classmethod
-        @no_type_check
-        def scale(cls, x):
-            return x * cls.factor
-
-        @no_type_check
-        def forward(self, x):
-            x = super().forward(x)
-            return self.shift(x) - self.scale(x) + Base.forward(self, x)
-
-    return show(lib.symbolic_trace(Derived()), torch.ones(2))
-
-
-@program(claims=("proxy-transparent",))
-def recursion_and_generators(lib: Lib) -> Seen:
-    @no_type_check
-    def power(x, n):
-        return x if n == 1 else x * power(x, n - 1)
-
-    @no_type_check
-    def steps(x):
-        for i in range(3):
-            yield x + i
-
-    @no_type_check
-    def f(x):
-        return power(x, 4), sum(steps(x)), [*steps(-x)][1:]
-
-    return show(lib.symbolic_trace(f), 2)
 
 
 @program(claims=("iter-raises-trace-error",))
@@ -189,22 +115,6 @@ def indexing_constants_with_proxies(lib: Lib) -> Seen:
         trace(lambda i: {"a": 1}["a"] + i),
         trace(lambda i: table.index_select(0, i)),
     ]
-
-
-@program()
-def changes_to_containers_are_not_recorded(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x, items):
-        out = []
-        out.append(x + 1)
-        out += [x * 2]
-        out[0] = out[0] - 1
-        named = {"a": out.pop()}
-        named.update(b=x)
-        items.append(x)
-        return out, named, {**named, "c": [*out, x]}
-
-    return show(lib.symbolic_trace(f), 1, [])
 
 
 @program()
@@ -284,23 +194,3 @@ def modules_called_with_plain_values_while_tracing(lib: Lib) -> Seen:
     graph = lib.Tracer().trace(root)
     gm = lib.GraphModule(root, graph)
     return [lines(graph), gm(torch.zeros(2))]
-
-
-@program()
-def leaves_may_be_any_module(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        return self.a(self.b(x), [self.a(x, 1)])
-
-    class Adding(nn.Module):
-        @no_type_check
-        def forward(self, x, y):
-            return x + (y[0] if isinstance(y, list) else y)
-
-    root = Root(forward, a=Adding(), b=Inner())
-    graph = trace_with(
-        lib, root, is_leaf_module=lambda self, m, name: name == "a"
-    )
-    gm = lib.GraphModule(root, graph)
-    x = torch.ones(2)
-    return [*show(gm), torch.equal(gm(x), root(x))]

@@ -213,45 +213,31 @@ def the_limits_of_an_unknown_dtype(lib: Lib) -> Seen:
     return [node.kwargs for node in clamp]
 
 
-@program(
-    differs="root-calls-warned-of",
-    ours=["the root has a forward of its own, and o"],
-)
-def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
-    root = Inner()
-    root.__dict__["forward"] = lambda x: x
-    return warned(lambda: lib.symbolic_trace(root))
+class Around(Inner):
+    """Adds something to what forward gives."""
+
+    def __call__(self, *args: AnyValue) -> AnyValue:
+        return super().__call__(*args) + 10
 
 
 @program(
     differs="root-calls-warned-of",
-    ours=["the root has forward_pre_hooks and forwa"],
+    ours=[
+        ["the root has a forward of its own, and o"],
+        ["the root has forward_pre_hooks and forwa"],
+        ["the root has a __call__ in its class, an"],
+        [],
+    ],
 )
-def a_root_with_hooks(lib: Lib) -> Seen:
-    root = Inner()
-    root.register_forward_hook(lambda m, args, out: out * 2)
-    root.register_forward_pre_hook(lambda m, args: None)
-    return warned(lambda: lib.symbolic_trace(root))
-
-
-@program(
-    differs="root-calls-warned-of",
-    ours=["the root has a __call__ in its class, an"],
-)
-def a_root_whose_class_has_a_call_of_its_own(lib: Lib) -> Seen:
-    class Around(Inner):
-        """Adds something to what forward gives."""
-
-        def __call__(self, *args: AnyValue) -> AnyValue:
-            return super().__call__(*args) + 10
-
-    return warned(lambda: lib.symbolic_trace(Around()))
-
-
-@program()
-def a_graph_module_has_no_call_of_its_own(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Inner())
-    return warned(lambda: lib.symbolic_trace(gm))
+def a_root_whose_call_is_more_than_its_forward(lib: Lib) -> Seen:
+    """And a graph module, whose call is no more than that."""
+    own, hooked = Inner(), Inner()
+    own.__dict__["forward"] = lambda x: x
+    hooked.register_forward_hook(lambda m, args, out: out * 2)
+    hooked.register_forward_pre_hook(lambda m, args: None)
+    roots = (own, hooked, Around(), lib.symbolic_trace(Inner()))
+    trace = lib.symbolic_trace
+    return [warned(functools.partial(trace, root)) for root in roots]
 
 
 @program()
@@ -305,16 +291,6 @@ def what_decorates_a_builtin_is_a_root(lib: Lib) -> Seen:
         return [node.name for node in lib.Tracer().trace(mine).nodes]
     except AttributeError:
         return "AttributeError"
-
-
-@program()
-def a_decorated_root_with_plain_parameters(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(x, k=2):
-        return x + k
-
-    gm = lib.symbolic_trace(decorated(forward))
-    return [lines(gm.graph), gm(1), gm(1, k=5)]
 
 
 @program()
@@ -378,17 +354,6 @@ def a_table_of_last_uses_that_is_assigned(lib: Lib) -> Seen:
     interpreter.user_to_last_uses = {}
     interpreter.run(torch.ones(1))
     return [str(node) for node in interpreter.env]
-
-
-@program(differs="transformer-keeps", ours=["no error", None])
-def a_graph_that_returns_nothing_is_transformed(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: None)
-    results: list[object] = []
-
-    def transform() -> None:
-        results.append(lib.Transformer(gm).transform()(1))
-
-    return [error(transform, chars=0), *results]
 
 
 @program(differs="from-node-pairs", ours=[("add", "Interpreter_Transformer")])

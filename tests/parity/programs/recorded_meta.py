@@ -14,7 +14,6 @@ from tests.parity.programs._subjects import (
     AnyValue,
     Inner,
     Outer,
-    Overview,
     Root,
     lines,
     module_of,
@@ -125,23 +124,6 @@ def preserving_meta_replaces_the_module_stack(lib: Lib) -> Seen:
     return [
         ["nn_module_stack" in n.meta for n in inside.nodes],
         ["nn_module_stack" in n.meta for n in disabled.nodes],
-    ]
-
-
-@program(claims=("codegen-node-by-node",))
-def every_line_of_code_knows_its_node(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    code = gm.graph.python_code("self")
-    text = code.src.splitlines()
-    shift = code._prologue_start - 1
-    nodes = list(gm.graph.nodes)
-    return [
-        text[shift],
-        [
-            (text[shift + line].strip(), nodes[index].name)
-            for line, index in code._lineno_map.items()
-            if index is not None and shift + line < len(text)
-        ],
     ]
 
 

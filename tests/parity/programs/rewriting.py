@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import no_type_check
 
 import torch
@@ -11,7 +10,6 @@ from torch import nn
 from tests.parity.harness import Lib, Made, Seen, error, names, program, show
 from tests.parity.programs._subjects import Overview, Root
 from tests.parity.programs.rewriting_pairs import (
-    PAIRS,
     A,
     B,
     matcher,
@@ -35,11 +33,6 @@ def matches(lib: Lib, target: object, pattern: object, **flags: bool) -> Seen:
         )
         for one in found
     ]
-
-
-@program()
-def there_are_enough_pairs(lib: Lib) -> Seen:
-    return len(PAIRS) >= 60
 
 
 @program(claims=("replace-pattern-api", "rewrite-recompiles"))
@@ -349,18 +342,6 @@ def the_new_goes_before_the_first_reader(lib: Lib) -> Seen:
 
 
 @program()
-def nobody_reads_the_result(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: x + 1)
-    x, add, _ = gm.graph.nodes
-    with gm.graph.inserting_before(add):
-        gm.graph.call_function(torch.relu, (x,))
-    rewriter(lib).replace_pattern(
-        gm, lambda x: torch.relu(x), lambda x: torch.neg(x)
-    )
-    return show(gm, A)
-
-
-@program()
 def filters_choose_among_the_matches(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.relu(torch.relu(x) + 1))
     asked: list[object] = []
@@ -469,10 +450,3 @@ def inputs_that_stand_for_lists_and_numbers(lib: Lib) -> Seen:
         )
         for one in found
     ]
-
-
-@program()
-def neither_replacement_nor_callback(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: x + 1)
-    act = rewriter(lib).replace_pattern_with_filters
-    return error(lambda: act(gm, operator.neg), chars=20).partition(":")[0]

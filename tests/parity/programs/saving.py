@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
-import io
 import math
 import pickle
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import no_type_check
@@ -130,21 +128,6 @@ def functions_of_math_are_pickled(lib: Lib) -> Seen:
     return [lines(new.graph), without_wraps(new.code), new(torch.ones(4))]
 
 
-@program()
-def annotations_and_defaults_survive_pickling(lib: Lib) -> Seen:
-    source = """
-    from torch import Tensor
-    from typing import Optional
-
-    def f(x: Tensor, n: Optional[int] = None, s=float("inf")) -> Tensor:
-        return x + s
-    """
-    with module_of(source) as user:
-        gm = lib.symbolic_trace(user.f)
-        new = pickled(gm)
-    return [new.code == gm.code, new.code, new(torch.ones(1), s=1)]
-
-
 @program(
     differs="pickle-keeps-the-graph",
     ours=[
@@ -178,19 +161,6 @@ def pickling_keeps_names_types_meta_and_random_nodes(lib: Lib) -> Seen:
     ]
 
 
-@program()
-def torch_save_and_load(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Everything().eval())
-    file = io.BytesIO()
-    torch.save(gm, file)
-    file.seek(0)
-    new = torch.load(file, weights_only=False)
-    file.seek(0)
-    x = torch.ones(2, 4)
-    refused = error(lambda: torch.load(file)).partition(":")[0]
-    return [torch.equal(new(x), gm(x)), refused]
-
-
 @program(claims=("to-folder",))
 def a_folder_can_be_imported(lib: Lib) -> Seen:
     torch.manual_seed(0)
@@ -215,22 +185,6 @@ def a_folder_with_a_class_name_of_its_own(lib: Lib) -> Seen:
     with folder_of(gm, "Foo") as package:
         new = package.Foo()
         return [new(torch.ones(2), 1), new(torch.ones(1)), type(new).__name__]
-
-
-@program(claims=("to-folder",))
-def children_that_have_no_constructor_text_are_pickled(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Everything().eval())
-    x = torch.linspace(-1, 1, 8).reshape(2, 4)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with folder_of(gm) as package:
-            new = package.FxModule().eval()
-            files = sorted(
-                p.name for p in Path(package.__file__).parent.iterdir()
-            )
-            same = torch.equal(new(x), gm(x))
-    said = [str(w.message)[:58] for w in caught if "children" in str(w.message)]
-    return [[f for f in files if f != "__pycache__"], same, said]
 
 
 @program(

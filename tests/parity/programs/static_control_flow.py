@@ -160,22 +160,3 @@ def a_graph_holds_the_forward_pass_alone(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(model)
     gm(torch.ones(3, 4)).sum().backward()
     return [lines(gm.graph), model.param.grad is not None]
-
-
-@program(claims=("static-control-flow-specializes",))
-def python_that_does_not_touch_proxies_runs_once(lib: Lib) -> Seen:
-    log: list[str] = []
-
-    @no_type_check
-    def f(x):
-        log.append("ran")
-        table = {name: i for i, name in enumerate("abc")}
-        try:
-            table["missing"]
-        except KeyError:
-            x = x + len(table)
-        scale = sum(v for v in table.values() if v)
-        return x * scale if isinstance(scale, int) else x
-
-    gm = lib.symbolic_trace(f)
-    return [*show(gm, 2), gm(3), log]

@@ -182,19 +182,6 @@ def higher_order_operators_refuse_arbitrary_callables(lib: Lib) -> Seen:
     ]
 
 
-@program(claims=("torch-function-intercepts",))
-def tensor_subclasses_and_modules_of_torch_take_proxies(lib: Lib) -> Seen:
-    @no_type_check
-    def f(self, x):
-        y = F.multi_head_attention_forward  # an ordinary Python function
-        del y
-        x = nn.functional.normalize(x, dim=0)
-        x = torch.nn.init.calculate_gain("relu") * x
-        return torch.nn.utils.rnn.pad_sequence([x, x], batch_first=True), x
-
-    return show(lib.symbolic_trace(Root(f)), torch.tensor([3.0, 4.0]))
-
-
 @program(claims=("torch-function-function-call",))
 def no_grad_and_autocast_are_not_in_the_graph(lib: Lib) -> Seen:
     @no_type_check
@@ -221,33 +208,6 @@ def what_torch_says_of_proxies_before_it_asks_them(lib: Lib) -> Seen:
         error(lambda: torch.tensor(p), chars=20),
         error(lambda: torch.add(p, [q]), chars=40),  # type: ignore[call-overload]
     ]
-
-
-@program(claims=("torch-function-function-call",))
-def functions_of_torch_of_every_make(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x, w):
-        x = F.max_pool2d(x, 2, stride=1)
-        x, where = F.max_pool2d(x, kernel_size=2, return_indices=True)
-        x = F.adaptive_avg_pool2d(x, (2, 2)) + F.avg_pool2d(x, 1)
-        x = F.interpolate(x, scale_factor=2.0, mode="nearest")
-        x = F.conv2d(x, w, padding="same")
-        x = torch.nn.functional.group_norm(x, 1)
-        parts = torch.split(x, 1, dim=2)[0] + torch.chunk(x, 2, 3)[1]
-        y = torch.stft(x.flatten(), 4, return_complex=True, window=w.flatten())
-        z = (
-            torch.norm(x)
-            + torch.tensordot(x, x, dims=4)
-            + torch.cdist(x, x).sum()
-        )
-        grid = torch.meshgrid(x[0, 0, 0], x[0, 0, 1], indexing="ij")
-        lost = F.cross_entropy(x[0, 0], where[0, 0, 0], reduction="sum")
-        one = torch.ops.aten.mul.Tensor(z, 2)
-        two = torch.ops.aten.max.dim(x, 0)[0]
-        return parts, y, z, grid, lost, one, two, torch.unique(where)
-
-    graph = lib.Tracer().trace(f)
-    return [str(graph), graph.python_code("self").src]
 
 
 @program(claims=("torch-function-function-call",))

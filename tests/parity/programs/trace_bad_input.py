@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, no_type_check
 
-import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-from tests.parity.programs._subjects import (
-    AnyValue,
-    Inner,
-    Overview,
-    Root,
-    lines,
-    proxy,
-)
+from tests.parity.programs._subjects import AnyValue, Overview, Root
 
 
 def kind(act: AnyValue) -> str:
@@ -96,52 +87,6 @@ def roots_without_self_or_forward(lib: Lib) -> Seen:
 
 
 @program()
-def proxies_where_python_wants_a_value(lib: Lib) -> Seen:
-    @no_type_check
-    def formatting(x):
-        return x + int(f"{x:d}")
-
-    @no_type_check
-    def matching(x):
-        match x:
-            case [a, b]:
-                return a + b
-            case _:
-                return x
-
-    @no_type_check
-    def entering(x):
-        with x:
-            return x
-
-    def trace(root: AnyValue) -> str:
-        return error(lambda: lib.symbolic_trace(root), chars=44)
-
-    return [
-        trace(formatting),
-        trace(entering),
-        trace(lambda x: sorted([x, 1])),
-        trace(lambda x: {x.a: 1}[x]),
-        trace(lambda x: "a" * x),
-        trace(lambda x: next(x)),
-        trace(lambda x: range(3)[x]),
-        kind(lambda: lib.symbolic_trace(matching)),
-    ]
-
-
-@program()
-def what_module_level_bugs_look_like(lib: Lib) -> Seen:
-    return [
-        error(lambda: lib.GraphModule(nn.Module()), chars=12).partition("(")[0],
-        error(lambda: lib.Tracer().trace(), chars=12).partition("(")[0],
-        error(lambda: lib.Proxy(), chars=12).partition("(")[0],
-        kind(lambda: lib.Proxy(None)),
-        kind(lambda: lib.proxy.GraphAppendingTracer()),
-        kind(lambda: proxy(lib).tracer.create_proxy("call_function")),
-    ]
-
-
-@program()
 def targets_that_the_root_lacks(lib: Lib) -> Seen:
     g = lib.Graph()
     g.output(g.get_attr("missing.path"))
@@ -163,34 +108,6 @@ def targets_that_the_root_lacks(lib: Lib) -> Seen:
         build(Overview(), calling),
         build({}, g),
         build({"missing": 1}, g),
-    ]
-
-
-@program()
-def graphs_whose_code_fails_when_it_runs(lib: Lib) -> Seen:
-    def run(build: AnyValue, *inputs: object) -> str:
-        g = lib.Graph()
-        build(g, g.placeholder("x"))
-        gm = lib.GraphModule({"linear": nn.Linear(2, 2)}, g)
-        return error(lambda: gm(*inputs), chars=40)
-
-    def missing_method(g: AnyValue, x: AnyValue) -> None:
-        g.output(g.call_method("no_such_method", (x,)))
-
-    def unknown_keyword(g: AnyValue, x: AnyValue) -> None:
-        g.output(g.call_function(torch.relu, (x,), {"no_such": 1}))
-
-    def wrong_shape(g: AnyValue, x: AnyValue) -> None:
-        g.output(g.call_module("linear", (x,)))
-
-    def not_called(g: AnyValue, x: AnyValue) -> None:
-        g.output(g.call_module("linear.weight", (x,)))
-
-    return [
-        run(missing_method, torch.ones(1)),
-        run(unknown_keyword, torch.ones(1)).partition("(")[0],
-        run(wrong_shape, torch.ones(1, 3)),
-        kind(lambda: run(not_called, torch.ones(2))),
     ]
 
 
@@ -264,17 +181,6 @@ def a_keyword_only_parameter_after_a_default(lib: Lib) -> Seen:
 
 
 @program()
-def attributes_assigned_to_modules_while_tracing(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        self.sub.kept = x + 1
-        return self.sub(self.sub.kept)
-
-    root = Root(forward, sub=Inner())
-    return lines(lib.Tracer().trace(root))
-
-
-@program()
 def a_submodule_replaced_while_tracing(lib: Lib) -> Seen:
     @no_type_check
     def forward(self, x):
@@ -286,13 +192,4 @@ def a_submodule_replaced_while_tracing(lib: Lib) -> Seen:
     return [
         error(lambda: lib.symbolic_trace(root), chars=37),
         error(lambda: lib.symbolic_trace(Root(lambda self, x: self.gone(x)))),
-    ]
-
-
-@program()
-def wrong_arguments_for_the_tracer(lib: Lib) -> Seen:
-    return [
-        kind(lambda: lib.Tracer(no_such_option=True)),
-        kind(lambda: lib.Tracer().path_of_module(nn.ReLU())),
-        kind(lambda: lib.Tracer().create_arg(operator.add)),
     ]

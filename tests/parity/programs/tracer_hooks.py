@@ -106,19 +106,6 @@ def create_node_may_refuse(lib: Lib) -> Seen:
     return [trace(lambda x: x.add_(1)), trace(lambda x: x.add(1))]
 
 
-@program(claims=("tracer-create-node-hook",))
-def create_node_may_add_to_every_node(lib: Lib) -> Seen:
-    count = iter(range(100))
-
-    def create_node(self: AnyValue, *args: Any, **kwargs: Any) -> AnyValue:
-        node = lib.Tracer.create_node(self, *args, **kwargs)
-        node.meta["number"] = next(count)
-        return node
-
-    graph = trace_with(lib, Overview(), create_node=create_node)
-    return [(n.name, n.meta["number"]) for n in graph.nodes]
-
-
 @program(claims=("tracer-proxy-method",))
 def proxy_chooses_the_class_of_proxies(lib: Lib) -> Seen:
     own = subclass(lib.Proxy, shout=lambda self: self.relu() * 2)
@@ -169,23 +156,6 @@ def create_proxy_lowers_creates_and_wraps(lib: Lib) -> Seen:
     ]
 
 
-@program(claims=("create-proxy-steps",))
-def all_three_steps_serve_every_kind_of_node(lib: Lib) -> Seen:
-    steps: list[str] = []
-
-    def create_node(self: AnyValue, *args: Any, **named: Any) -> AnyValue:
-        node = lib.Tracer.create_node(self, *args, **named)
-        steps.append(f"create_node {node.name}")
-        return node
-
-    def wrap_node(self: AnyValue, node: AnyValue) -> AnyValue:
-        steps.append(f"proxy {node.name}")
-        return lib.Tracer.proxy(self, node)
-
-    trace_with(lib, Overview(), create_node=create_node, proxy=wrap_node)
-    return steps
-
-
 @program(claims=("create-proxy-factory",))
 def create_proxy_takes_name_type_and_factory(lib: Lib) -> Seen:
     t = lib.proxy.GraphAppendingTracer(lib.Graph())
@@ -220,20 +190,6 @@ class Stacked(nn.Module):
     def forward(self, x):
         y = x * 3  # the line of mul
         return torch.relu(y)
-
-
-@program(claims=("record-stack-traces",))
-def stack_traces_name_the_line_in_forward(lib: Lib) -> Seen:
-    with_flag = trace_with(lib, Stacked(), record_stack_traces=True)
-    without = lib.Tracer().trace(Stacked())
-    texts = {n.name: n.stack_trace for n in with_flag.nodes}
-    return [
-        "y = x * 3  # the line of mul" in texts["mul"],
-        "tracer_hooks.py" in texts["mul"],
-        "return torch.relu(y)" in texts["relu"],
-        "in forward" in texts["relu"],
-        [n.stack_trace for n in without.nodes],
-    ]
 
 
 def relu_of_triple(x: AnyValue) -> AnyValue:
@@ -313,19 +269,6 @@ def assertions_on_proxies_are_recorded_on_demand(lib: Lib) -> Seen:
         ],
         error(lambda: gm(torch.tensor(-1.0))),
         error(lambda: gm(torch.tensor(1.0))),
-    ]
-
-
-@program(claims=("trace-asserts", "bool-raises-trace-error"))
-def without_the_flag_an_assertion_is_control_flow(lib: Lib) -> Seen:
-    @no_type_check
-    def f(x):
-        assert x > 0, "positive"
-        return x
-
-    return [
-        error(lambda: lib.symbolic_trace(f)),
-        error(lambda: trace_with(lib, f, trace_asserts=False)),
     ]
 
 
@@ -448,15 +391,8 @@ def trace_can_be_extended(lib: Lib) -> Seen:
 
 @program(claims=("tracer-hooks-overridable",))
 def create_node_may_edit_the_keywords(lib: Lib) -> Seen:
-    def create_node(
-        self: AnyValue,
-        kind: str,
-        target: AnyValue,
-        args: AnyValue,
-        kwargs: AnyValue,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def create_node(self, kind, target, args, kwargs, *rest, **named):
         kwargs.pop("inplace", None)
         if target is torch.relu:
             kwargs["input"], args = args[0], ()
@@ -480,22 +416,12 @@ def call_module_may_run_a_module_without_forward(lib: Lib) -> Seen:
                 return sqrt(x.size(0)) + x
         """
 
-    def by_method(
-        self: AnyValue,
-        m: AnyValue,
-        _: AnyValue,
-        args: AnyValue,
-        named: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def by_method(self, m, _, args, named):
         return m.forward(*args, **named)
 
-    def by_class(
-        self: AnyValue,
-        m: AnyValue,
-        _: AnyValue,
-        args: AnyValue,
-        named: AnyValue,
-    ) -> AnyValue:
+    @no_type_check
+    def by_class(self, m, _, args, named):
         return type(m).forward(m, *args, **named)
 
     seen: list[Seen] = []

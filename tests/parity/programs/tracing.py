@@ -249,27 +249,6 @@ def module_call_and_getattr_are_patched_while_the_root_runs(lib: Lib) -> Seen:
     return [*seen, patched()]
 
 
-@program(claims=("patch-module-getattr-call",))
-def patches_are_undone_whatever_is_raised(lib: Lib) -> Seen:
-    call, read = nn.Module.__call__, nn.Module.__getattr__
-    seen: list[object] = []
-
-    def raising(kind: type[BaseException]) -> AnyValue:
-        @no_type_check
-        def forward(self, x):
-            raise kind()
-
-        return Root(forward)
-
-    for kind in (KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError):
-        try:
-            lib.Tracer().trace(raising(kind))
-        except BaseException as raised:
-            seen.append(type(raised).__name__)
-    seen.append(nn.Module.__call__ is call and nn.Module.__getattr__ is read)
-    return [*seen, nn.Linear(2, 2)(torch.ones(2)).shape]
-
-
 @program(claims=("getattr-parameter-becomes-proxy",))
 def reading_a_parameter_gives_one_proxy(lib: Lib) -> Seen:
     seen: list[object] = []

@@ -66,15 +66,6 @@ def users_stand_in_the_order_of_first_use(lib: Lib) -> Seen:
     return names(x.users), names(g.nodes)
 
 
-@program(claims=("usedef-both-ends", "usedef-on-create"))
-def both_ends_are_recorded_when_a_node_is_made(lib: Lib) -> Seen:
-    g, x, y = inputs(lib, "xy")
-    add = g.call_function(operator.add, (x, y))
-    seen = [names(add.all_input_nodes), names(x.users), names(y.users)]
-    g.output((add, [x, {"y": y}]))
-    return seen, edges(g), both_ends_agree(g)
-
-
 @program(claims=("usedef-both-ends",))
 def both_ends_agree_through_a_series_of_edits(lib: Lib) -> Seen:
     g, x, y = inputs(lib, "xy")
@@ -97,18 +88,6 @@ def both_ends_agree_through_a_series_of_edits(lib: Lib) -> Seen:
         edit()
         seen.append((edges(g), both_ends_agree(g)))
     return seen
-
-
-@program(claims=("usedef-on-args-assign",))
-def assigning_args_moves_the_edges(lib: Lib) -> Seen:
-    g, x, y, z = inputs(lib, "xyz")
-    add = g.call_function(operator.add, (x, y))
-    before = edges(g)
-    add.args = (x, z)
-    after = edges(g)
-    add.args = ()
-    kinds = (type(add.args).__name__, type(add._args).__name__)
-    return before, after, edges(g), kinds
 
 
 @program(claims=("usedef-on-kwargs-assign",))
@@ -142,16 +121,6 @@ def inputs_are_found_in_nested_containers(lib: Lib) -> Seen:
         print, ([x, (y, 1)], {"k": z}), {"s": slice(w, None), "t": "text"}
     )
     return names(n.all_input_nodes), edges(g), repr(n.args), repr(n.kwargs)
-
-
-@program(claims=("usedef-nested-containers",))
-def inputs_are_found_deep_down(lib: Lib) -> Seen:
-    g, x, y = inputs(lib, "xy")
-    deep: object = x
-    for turn in range(120):
-        deep = [deep] if turn % 2 else (deep, {"k": y})
-    n = g.call_function(print, (deep,))
-    return names(n.all_input_nodes), repr(n.args).count("(")
 
 
 @program(claims=("usedef-nested-containers",))

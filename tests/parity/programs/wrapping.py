@@ -152,26 +152,6 @@ def leaf_functions_are_replaced_where_they_are_looked_up(lib: Lib) -> Seen:
 
 
 @program(claims=("leaf-functions-patched",))
-def leaf_functions_are_back_after_an_exception(lib: Lib) -> Seen:
-    source = """
-    lib.wrap("mine")
-    lib.wrap("len")
-
-    def mine(x):
-        return x
-
-    original = mine
-
-    def f(x):
-        mine(x)
-        raise KeyError("in f")
-    """
-    with module_of(source, lib=lib) as user:
-        raised = error(lambda: lib.Tracer().trace(user.f))
-        return [raised, user.mine is user.original, "len" in vars(user)]
-
-
-@program(claims=("leaf-functions-patched",))
 def wrapped_functions_called_without_proxies_just_run(lib: Lib) -> Seen:
     source = """
     ran = []
@@ -245,45 +225,6 @@ def the_wrap_lines_of_generated_code(lib: Lib) -> Seen:
             *text,
             gm.graph.python_code("self").globals.get("wrap") is lib.wrap,
         ]
-
-
-@program(claims=("wrap-leaf-function",))
-def methods_and_properties_of_wrapped_results(lib: Lib) -> Seen:
-    source = """
-    @lib.wrap
-    def pair(x):
-        return x, x + 1
-
-    def f(x):
-        a, b = pair(x)
-        return a.sum() + b, pair(b)[1].shape
-    """
-    with module_of(source, lib=lib) as user:
-        gm = lib.symbolic_trace(user.f)
-        return [without_wraps(gm.code), gm(torch.ones(2))]
-
-
-@program(claims=("wrap-leaf-function",))
-def a_wrapped_function_is_a_leaf_for_modules_too(lib: Lib) -> Seen:
-    source = """
-    import torch
-
-    @lib.wrap
-    def leaf(x, w):
-        return x * w
-
-    class M(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = torch.nn.Parameter(torch.ones(2))
-            self.register_buffer("b", torch.ones(2))
-
-        def forward(self, x):
-            return leaf(x, self.w) + leaf(x, self.b) + leaf(self.b, 2)
-    """
-    with module_of(source, lib=lib) as user:
-        gm = lib.symbolic_trace(user.M())
-        return [lines(gm.graph), gm(torch.ones(2) * 3)]
 
 
 @program(claims=("wrap-leaf-function",))

@@ -31,7 +31,7 @@ class FxPlay extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.timer);
-    for (const what of ["hashchange", "scroll"]) removeEventListener(what, this);
+    for (const what of ["hashchange", "scroll", "storage"]) removeEventListener(what, this);
   }
 
   button(text, act) {

@@ -277,23 +277,27 @@ BEGIN: Final[dict[str, Begin]] = {
     "PReLU": lambda given: {"weight": weight(given.num_parameters)},
     "ReLU6": lambda given: {"min_val": 0.0, "max_val": 6.0},
     "PairwiseDistance": lambda given: {"norm": given.p},
-    "Upsample": lambda given: {
-        "scale_factor": given.scale_factor and float(given.scale_factor)
-    },
     **{name: recurrent(name, gates) for name, gates in _GATES.items()},
     **{f"{name}Cell": cell(gates) for name, gates in _GATES.items()},
     "MultiheadAttention": attention,
     "TransformerEncoderLayer": encoder_layer,
     "TransformerEncoder": encoder,
+    "Upsample": lambda given: scaled(given),
     "UpsamplingNearest2d": lambda given: {
         **{"mode": "nearest", "align_corners": None},
-        "recompute_scale_factor": None,
+        **{"recompute_scale_factor": None, **scaled(given)},
     },
     "UpsamplingBilinear2d": lambda given: {
         **{"mode": "bilinear", "align_corners": True},
-        "recompute_scale_factor": None,
+        **{"recompute_scale_factor": None, **scaled(given)},
     },
 }
+
+
+def scaled(given: Given) -> dict[str, AnyValue]:
+    """Of a layer that makes images larger."""
+    by = given.scale_factor
+    return {"scale_factor": float(by) if type(by) is int else by}
 
 
 def padded(n: int) -> Begin:
@@ -309,12 +313,12 @@ def pooling(n: int) -> Begin:
     return lambda given: {
         name: (*nets.each(value, n),)
         for name, value in vars(given).items()
-        if name in ("kernel_size", "stride", "padding")
+        if name in ("kernel_size", "stride", "padding", "output_size")
     }
 
 
 _PADS: Final = "Zero Constant Reflection Replication Circular".split()
-BEGIN["AvgPool1d"] = pooling(1)
+BEGIN["AvgPool1d"], BEGIN["FractionalMaxPool2d"] = pooling(1), pooling(2)
 for _n in (1, 2, 3):
     BEGIN[f"MaxUnpool{_n}d"] = pooling(_n)
     BEGIN[f"Conv{_n}d"] = conv(_n)

@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 25_054,
     "lines of Python in tests": 80_567,
     "lines of Python in docs": 16_490,
-    "words of the site": 74_649,
+    "words of the site": 74_646,
     "files in fx": 216,
 }
 

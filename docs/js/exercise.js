@@ -24,9 +24,19 @@ class FxExercise extends FxPlay {
         break; // this browser keeps nothing
       }
     }
+    this.saved = {...this.files};
+    addEventListener("storage", this);
     const stubs = this.stubs();
     this.name = names.find((one) => this.files[one].includes(stubs[0])) ?? names[0];
     return this.files[this.name];
+  }
+
+  // Another tab has kept a file.
+  handleEvent({key, newValue}) {
+    const name = key?.slice(3);
+    if (newValue === null || !(name in this.saved)) return;
+    this.saved[name] = this.files[name] = newValue;
+    if (name === this.name) this.program = newValue;
   }
 
   // The lines to be replaced, in the order of the stage.
@@ -41,7 +51,8 @@ class FxExercise extends FxPlay {
     this.signs.className = "fx-signs";
     this.bar.after(this.signs);
     this.button("Download this file", () => this.download());
-    this.button("Start this file again", () => {
+    this.button("Reset this file", () => {
+      if (!confirm(`What you have written in ${this.name} will be gone.`)) return;
       this.program = this.given[this.name];
       this.run();
     });
@@ -109,7 +120,9 @@ class FxExercise extends FxPlay {
   }
 
   keep() {
-    this.files[this.name] = this.program;
+    if (this.program === this.saved[this.name]) return;
+    this.saved[this.name] = this.files[this.name] = this.program;
+    if (this.signs?.hasChildNodes()) this.say("edited since the check");
     try {
       localStorage.setItem(`fx/${this.name}`, this.program);
     } catch {
@@ -123,14 +136,15 @@ class FxExercise extends FxPlay {
 
   show(said) {
     this.result.replaceChildren();
-    this.verdict(said.signs ?? [], said.next, said.error);
+    this.mirror?.scrollTo(0, null);
+    this.verdict(said);
     const why = said.error || said.why;
     if (why) this.result.append(this.error(why));
     this.printed("The check says", said.printed);
     said.hints?.forEach((text, at) => {
       const made = document.createElement("details");
       const head = document.createElement("summary");
-      head.textContent = `Hint ${at + 1} of ${said.hints.length}`;
+      head.textContent = `Hint ${at + 1} of ${said.hints.length} for ${said.next}`;
       const inner = document.createElement("p");
       inner.textContent = text;
       made.append(head, inner);
@@ -140,7 +154,12 @@ class FxExercise extends FxPlay {
 
   // The sign of each function, as in the terminal, and beside the button what
   // to do next.  Of those that are wrong, only the first is sure to be.
-  verdict(signs, next, error) {
+  verdict({signs, next, error, printed}) {
+    if (error) return this.say(error.startsWith("Stopped") ? "stopped" : "not checked", "failed");
+    const stubs = this.stubs().join();
+    for (const one of signs) {
+      if (stubs.includes(`: ${one[0]}"`)) one[1] = "·"; // not written is not wrong
+    }
     this.signs.replaceChildren(...signs.map(([name, sign, stub]) => {
       const made = document.createElement("li");
       made.dataset.kind = sign === "✓" ? "passed" : sign === "✗" && name === next ? "failed" : "";
@@ -153,10 +172,11 @@ class FxExercise extends FxPlay {
     }));
     const count = (wanted) => signs.filter(([, sign]) => wanted.includes(sign)).length;
     const [right, wrong] = [count("✓"), count("✗~")];
+    const waiting = signs.find(([, sign, stub]) => sign === "·" && stub);
     const others = wrong > 1 ? " first: the others may be right" : "";
-    const more = next ? `, next: ${next}` : "";
-    if (error?.startsWith("Stopped")) this.say("stopped");
-    else if (!signs.some(([, sign]) => sign.trim())) this.say("not checked: see below", "failed");
+    const more = waiting ? `; ${waiting[0]} waits for ${waiting[2]}` : next ? `, next: ${next}` : "";
+    const line = /line \d+/.exec(printed)?.[0] ?? "see below";
+    if (!signs.some(([, sign]) => sign.trim())) this.say(`not checked: ${line}`, "failed");
     else if (wrong) this.say(`✗ fix ${next || "what failed"}${others}`, "failed");
     else this.say(`${right} of ${signs.length} right${more}`, right ? "passed" : "");
   }

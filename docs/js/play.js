@@ -3,8 +3,6 @@
 // What Python for browsers fetches; its scripts the browser fetches itself.
 const PARTS = ["pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json", "fx.zip"];
 
-const DRAFT = "Yours, before the link";
-
 // <fx-play>: a program that the reader may edit and run, in Python that runs
 // in this browser.  The program and what it prints are in the page already
 // (docs/machinery/playing.py); this adds the editor when the reader asks for it.
@@ -31,7 +29,7 @@ class FxPlay extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.timer);
-    for (const what of ["hashchange", "scroll"]) removeEventListener(what, this);
+    for (const what of ["hashchange", "scroll", "storage"]) removeEventListener(what, this);
   }
 
   button(text, act) {
@@ -137,18 +135,17 @@ class FxPlay extends HTMLElement {
     }
   }
 
-  // Other programs to begin with.
+  // Other programs to begin with, and those that had to make room here.
   choices() {
     const made = document.createElement("select");
     made.setAttribute("aria-label", "Another program");
     this.offer = (title, program) => made.append(new Option(title, program));
     this.offer("Another program…", "");
-    this.offer("As the page has it", this.dataset.source);
-    if (this.draft) this.offer(DRAFT, this.draft);
-    const others = JSON.parse(this.dataset.choice || "{}");
-    for (const one of Object.entries(others)) this.offer(...one);
+    for (const one of Object.entries(this.others)) this.offer(...one);
+    this.drafts.forEach((one, at) => this.offer(`Yours, ${at + 1}`, one));
     made.addEventListener("change", () => {
       if (!made.value) return;
+      this.lay(this.program);
       this.program = made.value;
       made.value = "";
       this.run();
@@ -178,6 +175,7 @@ class FxPlay extends HTMLElement {
 
   // Edits outlive a reload; the address has the program as long as it is that.
   keep() {
+    if (this.program === this.received) return;
     try {
       if (this.program === this.dataset.source) sessionStorage.removeItem(this.dataset.source);
       else sessionStorage.setItem(this.dataset.source, this.program);
@@ -207,12 +205,17 @@ class FxPlay extends HTMLElement {
   // and runs when the reader says so.
   async begin() {
     for (const what of ["hashchange", "scroll"]) addEventListener(what, this);
+    const more = JSON.parse(this.dataset.choice || "{}");
+    this.others = {"As the page has it": this.dataset.source, ...more};
+    this.text = null;
+    this.drafts = [];
     try {
       this.text = sessionStorage.getItem(this.dataset.source);
+      const kept = sessionStorage.getItem(`drafts of ${this.dataset.source}`);
+      this.drafts = JSON.parse(kept || "[]");
     } catch {
-      this.text = null;
+      // This browser keeps nothing.
     }
-    this.lay();
     await this.fromLink();
     if (this.text === null || this.field) return;
     const shown = this.querySelector(".highlight code, code");
@@ -223,8 +226,9 @@ class FxPlay extends HTMLElement {
   async fromLink() {
     const packed = /^#program=(.*)/.exec(location.hash)?.[1];
     if (packed === undefined || !this.dataset.choice) return;
+    const typed = this.field ? this.program : this.text;
     try {
-      this.linked = this.text = await FxPlay.unpacked(packed);
+      this.text = await FxPlay.unpacked(packed);
     } catch {
       const told = this.error("The link is damaged: no program can be read from it. " +
         "Ask its sender to copy it once more.");
@@ -233,21 +237,23 @@ class FxPlay extends HTMLElement {
       return;
     }
     this.hash = location.hash;
-    this.lay();
+    if (typed !== this.text) this.lay(typed);
+    this.linked = this.received = this.text;
     if (this.field) this.program = this.text;
+    else if (this.drafts.length) this.open.after("Your own program is kept: it is in the list behind this button.");
   }
 
-  // What was typed here before the link was opened stays to be chosen.
-  lay() {
-    const key = `draft of ${this.dataset.source}`;
+  // What was typed here can be chosen when something else takes its place.
+  lay(typed) {
+    const known = [null, this.received, ...Object.values(this.others), ...this.drafts];
+    if (known.includes(typed)) return;
+    this.drafts.push(typed);
+    this.offer?.(`Yours, ${this.drafts.length}`, typed);
     try {
-      const typed = sessionStorage.getItem(this.dataset.source);
-      if (typed !== null && typed !== this.text) sessionStorage.setItem(key, typed);
-      this.draft = sessionStorage.getItem(key);
+      sessionStorage.setItem(`drafts of ${this.dataset.source}`, JSON.stringify(this.drafts));
     } catch {
-      return; // this browser keeps nothing
+      // This browser keeps nothing.
     }
-    if (this.draft) this.offer?.(DRAFT, this.draft);
   }
 
   // Scrolling makes the theme write a heading into the address: see
@@ -355,7 +361,7 @@ class FxPlay extends HTMLElement {
     const line = /^line \d+/.exec(said.error)?.[0];
     if (said.error.startsWith("Stopped")) this.say("stopped");
     else if (said.error) this.say(line ? `failed, ${line}` : "failed", "failed");
-    else if (said.problem) this.say(`traced, but ${said.problem}`, "failed");
+    else if (said.problem) this.say(`traced, but ${said.problem}`, said.problem.startsWith("no") ? "" : "failed");
     else this.say(`done in ${said.seconds.toFixed(2)} s`, "passed");
     this.result.replaceChildren();
     if (said.error) this.result.append(this.error(said.error));

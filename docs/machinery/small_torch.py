@@ -46,6 +46,11 @@ OTHERS: Final = {
 }
 """Types of parameters that torch's own annotations do not say."""
 
+OTHER_SPACES: Final = (
+    *("torch.nn", "torch.nn.init", "torch.nn.utils", "torch.nn.modules"),
+)
+"""The modules of which the names are listed, and no functions."""
+
 PLAIN: Final = (type(None), bool, int, float, str)
 """Types of defaults that JSON keeps."""
 
@@ -56,9 +61,10 @@ def listed() -> str:
     `functions` has for each path, such as "torch.nn.functional.relu", its
     module and name and, if known, the parameters as [name, default] or [name],
     of which the first `handed` are handed on by position.  `modules` has the
-    module of each class of torch.nn, `layers` the forward of some, `methods`
-    those of tensors, `forms` how all are called, and `names` what else there
-    is, so that an error can tell it from a typing error.
+    module of each class of torch.nn, `layers` the forward of some, `reprs`
+    what each says of its settings, `methods` those of tensors, `forms` how all
+    are called, and `names` what else there is, so that an error can tell it
+    from a typing error.
     """
     found = {
         f"{space}.{name}": described(function)
@@ -71,7 +77,7 @@ def listed() -> str:
         if isinstance(kind, type) and issubclass(kind, nn.Module)
     }
     owners: dict[str, object] = {
-        one: sys.modules[one] for one in (*SPACES, "torch.nn", "torch.nn.init")
+        one: sys.modules[one] for one in (*SPACES, *OTHER_SPACES)
     }
     owners |= {"Tensor": torch.Tensor, "Module": nn.Module}
     names = {
@@ -94,10 +100,14 @@ def listed() -> str:
     for name in kinds:
         spoken[f"nn.{name}"] = [form(f"nn.{name}", getattr(nn, name))]
     layers = {name: forwarded(getattr(nn, name)) for name in kinds}
+    shown = {
+        name: inspect.getsource(nn.__dict__[name].extra_repr) for name in kinds
+    }
     return json.dumps(
         {"functions": found, "modules": kinds, "methods": methods}
         | {"names": names, "forms": {k: v for k, v in spoken.items() if v}}
         | {"layers": {k: v for k, v in layers.items() if v}}
+        | {"reprs": {k: textwrap.dedent(v) for k, v in shown.items()}}
     )
 
 

@@ -5,8 +5,9 @@ It stands in for fx/show/measure.py: shapes come from a run of the small torch.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fx.codegen.source import frames_of
 from fx.graph_module import GraphModule
@@ -16,6 +17,9 @@ from fx.show.describe import Facts
 
 AnyValue: TypeAlias = Any
 """What the reader's program computes with."""
+
+PLACE: Final = "your program"
+"""The name of the reader's file, which errors show."""
 
 
 def measure(gm: GraphModule, inputs: Sequence[AnyValue], times: bool) -> Facts:
@@ -37,6 +41,14 @@ def measure(gm: GraphModule, inputs: Sequence[AnyValue], times: bool) -> Facts:
     return Facts(run.values, {}, "; ".join(filter(None, run.problems())))
 
 
+def _line(node: Node, error: Exception | None = None) -> str:
+    """The reader's line that failed, or that made a node."""
+    frames = traceback.extract_tb(error.__traceback__ if error else None)
+    lines = [one.lineno for one in frames if one.filename == PLACE]
+    lines = lines or [one.line for one in frames_of(node.stack_trace)]
+    return f", line {lines[-1]}" if lines else ""
+
+
 class _Recorded(Interpreter):
     """Notes the value of each node, and goes on past what is not known."""
 
@@ -54,14 +66,13 @@ class _Recorded(Interpreter):
         try:
             self.values[n] = super().run_node(n)
         except NotImplementedError as error:
-            self.unknown[n] = str(error)
+            self.unknown[n] = f"no shape from {n.name}{_line(n)}: {error}"
             return None
         except Exception as error:
             reason = str(error).partition("\n")[0]
-            frames = frames_of(n.stack_trace)
-            line = f", line {frames[-1].line}" if frames else ""
             kind = type(error).__name__
-            self.refused = f"the run stops at {n.name}{line}: {kind}: {reason}"
+            place = f"{n.name}{_line(n, error)}"
+            self.refused = f"the run stops at {place}: {kind}: {reason}"
             raise
         return self.values[n]
 

@@ -16,14 +16,11 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.linked_list.ordered_graph import OrderedGraph
 
+from .measure import PLACE
 from .showing import SHOWN, show
 
 AnyValue: TypeAlias = Any
 """What the reader's program has made."""
-
-PLACE: Final = "your program"
-"""The name of the reader's file, which errors show."""
-
 
 HINTS: Final = {
     "No module named 'fx.": "; it needs the installed torch, of which this "
@@ -32,13 +29,15 @@ HINTS: Final = {
     "torch",
     "'Proxy' object cannot be interpreted as an integer": "; its value is not "
     "known while tracing: use a number, or fx.trace of the installed fx",
-    "'Proxy' object does not support item assignment": "; make a new value, "
-    "as with torch.where or torch.cat",
-    "the small torch has no rule": "; leave this line out to try the rest here",
+    "'Proxy' object does not support item assignment": "; write "
+    "y[i].copy_(value), or make a new value as with torch.where",
+    "fx.wrap('len')": "; for a loop, use a number: sizes are known to fx.trace "
+    "of the installed fx",
+    "the small torch ": "; leave this line out to try the rest here",
 }
 """What is said after an error with one of these texts."""
 
-STOPS: Final = re.compile(r"the run stops at \w+(, line \d+)?")
+STOPS: Final = re.compile(r"(the run stops at|no shape from) \w+(, line \d+)?")
 """What the viewer's page says if shapes end before the graph does."""
 
 

@@ -352,6 +352,16 @@ def summed(
     return Tensor(shape, x.dtype)
 
 
+def grid(theta: Tensor, size: AnyValue, _: AnyValue) -> Tensor:
+    """Where each number of an image comes from."""
+    sizes = [*size]
+    places = len(sizes) - 2
+    need(places in (2, 3), min(sizes) > 0, theta.dtype.is_floating_point)
+    if [*theta.shape] != [sizes[0], places, places + 1]:
+        refuse(f"{theta.shape} does not place images of {sizes}")
+    return Tensor([sizes[0], *sizes[2:], places], theta.dtype)
+
+
 def sampled(x: Tensor, grid: Tensor, mode: str, edge: str, _: bool) -> Tensor:
     """Numbers of an image at places between them."""
     need(mode in ("bilinear", "nearest", "bicubic"), x.ndim == 4 == grid.ndim)

@@ -57,7 +57,11 @@ def reshape(x: Tensor, shape: Sizes) -> Tensor:
 def view(x: Tensor, shape: Sizes) -> Tensor:
     """As `reshape`; numbers out of order may only have dimensions split."""
     found = reshape(x, shape)
-    need(x.packed or _splits(x.shape, found.shape))
+    if not (x.packed or _splits(x.shape, found.shape)):
+        raise NoRule(
+            "the order in memory, on which view depends, is not known to the "
+            "small torch: write reshape"
+        )
     return found
 
 

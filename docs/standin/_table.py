@@ -314,6 +314,7 @@ TABLE: Final[dict[str, Rule]] = {
     "F.unfold": nets.columns,
     "F.fold": nets.summed,
     "F.grid_sample": nets.sampled,
+    "F.affine_grid": nets.grid,
     "F.smooth_l1_loss": nets.loss("reduction", "beta"),
     "F.huber_loss": nets.loss("reduction", "beta", "weight"),
     "F.kl_div": nets.loss("reduction", "log_target"),

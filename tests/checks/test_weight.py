@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
-    "lines of Python in tests": 80_567,
-    "lines of Python in docs": 16_494,
+    "lines of Python in tests": 80_616,
+    "lines of Python in docs": 16_578,
     "words of the site": 74_646,
     "files in fx": 216,
 }

@@ -12,7 +12,8 @@ import fx
 from docs.machinery import playing, running
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
-from docs.playground.run import PLACE, play
+from docs.playground.measure import PLACE
+from docs.playground.run import play
 from docs.playground.showing import show
 from tests.docs.conftest import printed_in_page
 

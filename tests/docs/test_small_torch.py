@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,8 +37,13 @@ def told(value):
         return f"{[*value.shape]} {value.dtype}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(told, value))})"
-    plain = isinstance(value, (int, torch.dtype, type(None)))
+    plain = isinstance(value, (int, float, str, torch.dtype, type(None)))
     return repr(value) if plain else "another value"
+
+def known(layer):
+    if vars(layer).get("is_unknown"):
+        raise NotImplementedError
+    return layer
 
 def tell(call):
     ones, zeros, whole = torch.ones, torch.zeros, torch.int64
@@ -46,7 +52,7 @@ def tell(call):
         **{"x": ones(2, 3, 4), "y": ones(3, 4), "m": ones(4, 5)},
         **{"im": ones(2, 3, 16, 20), "v": ones(4), "s": ones(())},
         **{"ix": zeros(2, 3, dtype=whole), "t": zeros(3, dtype=whole)},
-        "b": ones(2, 3, 4) > 0,
+        **{"b": ones(2, 3, 4) > 0, "known": known},
     }
     try:
         return told(eval(call, names))
@@ -102,6 +108,41 @@ def wrong(calls: list[str], small: list[str], real: list[str]) -> list[str]:
         and not (ours.startswith("refused") and theirs.startswith("refused"))
         and not any(one in theirs for one in OF_NUMBERS)
     ]
+
+
+SETTINGS: Final = (
+    "kernel_size stride padding dilation output_padding transposed groups "
+    "in_channels out_channels in_features out_features bias eps momentum "
+    "affine num_features normalized_shape num_groups num_channels p inplace "
+    "dim mode hidden_size num_layers batch_first bidirectional embed_dim "
+    "num_heads kdim head_dim num_embeddings padding_idx scale_factor "
+    "reduction running_mean"
+).split()
+"""Attributes of layers that passes ask for."""
+
+
+def test_a_layer_has_the_settings_that_it_has_in_torch(page: Path) -> None:
+    made = {
+        ast.unparse(node)
+        for call in CALLS
+        for node in ast.walk(ast.parse(call))
+        if isinstance(node, ast.Call)
+        and re.fullmatch(
+            r"nn\.(?!Param|TransformerEncoder$)[A-Z]\w+", ast.unparse(node.func)
+        )
+    }
+    layers = [f"known({one})" for one in sorted(made)]
+    calls = [f"repr({one})" for one in layers]
+    calls += [f"{one}.{name}" for one in layers for name in SETTINGS]
+    known = [
+        (call, ours, theirs)
+        for call, ours, theirs in zip(
+            calls, in_page(page, calls), with_torch(calls), strict=True
+        )
+        if "refused" not in theirs
+    ]
+    assert not wrong(*map(list, zip(*known, strict=True)))
+    assert len(known) > 600
 
 
 def test_a_result_is_that_of_torch_or_unknown(page: Path) -> None:

@@ -32,6 +32,7 @@ def __getattr__(name: str) -> AnyValue:
         names = [one.name for one in own[0][1] if matters(one)]
         given = dict(zip(names, values or (), strict=False))
         fits = min(given.get("std", 1), given.get("gain", 1)) >= 0
+        fits &= given.get("mode", "fan_in") in ("fan_in", "fan_out")
         fits &= given.get("a", 0) <= given.get("b", math.inf)
         fits &= name != "trunc_normal_" or given.get("std") != 0
         if not (values and values[0].numel() and fits):

@@ -33,13 +33,16 @@ class Layer(Module):
         try:
             given = settings(self.named, args, kwargs)
             begun = BEGIN[self.named](given) if self.named in BEGIN else {}
-            stored = {k: v for k, v in vars(given).items() if k != "bias"}
+            stored = {
+                k: v
+                for k, v in vars(given).items()
+                if k not in ("bias", "dtype", *begun)
+            }
             for name, value in {**stored, **begun}.items():
                 if name in begun and type(value) is Tensor:
                     self.register_buffer(name, value)
                 else:
-                    lacks = name in begun and value is False
-                    setattr(self, name, None if lacks else value)
+                    setattr(self, name, value)
             need(not any(map(is_unknown, self.children())))
             if given.dtype:
                 need(given.dtype.is_floating_point)
@@ -110,9 +113,14 @@ def weight(*shape: int) -> Parameter:
     return Parameter(Tensor(shape))
 
 
+def perhaps(own: bool, *shape: int) -> Parameter | None:
+    """A parameter of a shape, if the layer has it."""
+    return weight(*shape) if own else None
+
+
 def both(bias: bool, *shape: int) -> dict[str, AnyValue]:
     """A weight, and a bias for each of its first dimension."""
-    return {"weight": weight(*shape), "bias": bias and weight(shape[0])}
+    return {"weight": weight(*shape), "bias": perhaps(bias, shape[0])}
 
 
 def of_shape(given: Given) -> dict[str, AnyValue]:
@@ -122,8 +130,8 @@ def of_shape(given: Given) -> dict[str, AnyValue]:
     own = given.elementwise_affine
     bias = own and getattr(given, "bias", False)
     return {
-        **{"normalized_shape": shape, "weight": own and weight(*shape)},
-        "bias": bias and weight(*shape),
+        **{"normalized_shape": shape, "weight": perhaps(own, *shape)},
+        "bias": perhaps(bias, *shape),
     }
 
 
@@ -135,15 +143,16 @@ def conv(n: int, turned: bool = False) -> Begin:
         need(ins % given.groups == 0, outs % given.groups == 0)
         kernel = nets.each(given.kernel_size, n)
         first, second = (ins, outs) if turned else (outs, ins)
-        names = "stride dilation output_padding padding".split()
+        names = "kernel_size stride dilation output_padding padding".split()
         return {
+            **{"transposed": turned, "output_padding": (0,) * n},
             **{
                 name: (*nets.each(value, n),)
                 for name, value in vars(given).items()
                 if name in names and not isinstance(value, str)
             },
             "weight": weight(first, second // given.groups, *kernel),
-            "bias": given.bias and weight(outs),
+            "bias": perhaps(given.bias, outs),
         }
 
     return begin
@@ -154,11 +163,11 @@ def norm(given: Given) -> dict[str, AnyValue]:
     size, seen = [given.num_features], given.track_running_stats
     biased = given.affine and given.bias
     return {
-        "weight": given.affine and weight(*size),
-        "bias": biased and weight(*size),
-        "running_mean": seen and Tensor(size),
-        "running_var": seen and Tensor(size),
-        "num_batches_tracked": seen and Tensor([], int64),
+        "weight": perhaps(given.affine, *size),
+        "bias": perhaps(biased, *size),
+        "running_mean": Tensor(size) if seen else None,
+        "running_var": Tensor(size) if seen else None,
+        "num_batches_tracked": Tensor([], int64) if seen else None,
     }
 
 
@@ -172,14 +181,15 @@ def grouped(given: Given) -> dict[str, AnyValue]:
 def cell(gates: int) -> Begin:
     """Of a step of a recurrent layer."""
     return lambda given: {
+        "bias": given.bias,
         "weight_ih": weight(gates * given.hidden_size, given.input_size),
         "weight_hh": weight(gates * given.hidden_size, given.hidden_size),
-        "bias_ih": given.bias and weight(gates * given.hidden_size),
-        "bias_hh": given.bias and weight(gates * given.hidden_size),
+        "bias_ih": perhaps(given.bias, gates * given.hidden_size),
+        "bias_hh": perhaps(given.bias, gates * given.hidden_size),
     }
 
 
-def recurrent(gates: int) -> Begin:
+def recurrent(named: str, gates: int) -> Begin:
     """Of a recurrent layer."""
 
     def begin(given: Given) -> dict[str, AnyValue]:
@@ -195,7 +205,9 @@ def recurrent(gates: int) -> Begin:
                 found[f"weight_hh_{end}"] = weight(wide, size)
                 for name in ("bias_ih_", "bias_hh_") * bias:
                     found[name + end] = weight(wide)
-        return found | {"gates": gates, "ends": len(ends)}
+        kind = getattr(given, "nonlinearity", "tanh").upper()
+        found["mode"] = f"RNN_{kind}" if named == "RNN" else named
+        return found | {"gates": gates, "ends": len(ends), "bias": bias}
 
     return begin
 
@@ -206,10 +218,13 @@ def attention(given: Given) -> dict[str, AnyValue]:
     need(heads > 0, size % heads == 0, 0 <= given.dropout <= 1)
     need(not given.add_bias_kv, not given.add_zero_attn)
     need(given.kdim in (None, size), given.vdim in (None, size))
+    named = type("NonDynamicallyQuantizableLinear", (LAYERS["Linear"],), {})
     return {
+        **{"head_dim": size // heads, "kdim": size, "vdim": size},
+        **{"bias_k": None, "bias_v": None},
         "in_proj_weight": weight(3 * size, size),
-        "in_proj_bias": given.bias and weight(3 * size),
-        "out_proj": LAYERS["Linear"](size, size, given.bias),
+        "in_proj_bias": perhaps(given.bias, 3 * size),
+        "out_proj": named(size, size, given.bias),
     }
 
 
@@ -217,18 +232,18 @@ def encoder_layer(given: Given) -> dict[str, AnyValue]:
     """Of a layer of attention, and a small network."""
     need(given.activation in ("relu", "gelu"), 0 <= given.dropout <= 1)
     size, inner, bias = given.d_model, given.dim_feedforward, given.bias
-    named = {
-        name: LAYERS["Dropout"](given.dropout)
-        for name in ("dropout", "dropout1", "dropout2")
-    }
-    return named | {
+    linear, drop, norm = (
+        LAYERS[name] for name in ("Linear", "Dropout", "LayerNorm")
+    )
+    return {
         "self_attn": LAYERS["MultiheadAttention"](
             size, given.nhead, bias=bias, batch_first=given.batch_first
         ),
-        "linear1": LAYERS["Linear"](size, inner, bias),
-        "linear2": LAYERS["Linear"](inner, size, bias),
-        "norm1": LAYERS["LayerNorm"](size, bias=bias),
-        "norm2": LAYERS["LayerNorm"](size, bias=bias),
+        "linear1": linear(size, inner, bias),
+        "dropout": drop(given.dropout),
+        "linear2": linear(inner, size, bias),
+        **{f"norm{n}": norm(size, bias=bias) for n in (1, 2)},
+        **{f"dropout{n}": drop(given.dropout) for n in (1, 2)},
     }
 
 
@@ -262,20 +277,27 @@ BEGIN: Final[dict[str, Begin]] = {
     "PReLU": lambda given: {"weight": weight(given.num_parameters)},
     "ReLU6": lambda given: {"min_val": 0.0, "max_val": 6.0},
     "PairwiseDistance": lambda given: {"norm": given.p},
-    **{name: recurrent(gates) for name, gates in _GATES.items()},
+    **{name: recurrent(name, gates) for name, gates in _GATES.items()},
     **{f"{name}Cell": cell(gates) for name, gates in _GATES.items()},
     "MultiheadAttention": attention,
     "TransformerEncoderLayer": encoder_layer,
     "TransformerEncoder": encoder,
+    "Upsample": lambda given: scaled(given),
     "UpsamplingNearest2d": lambda given: {
         **{"mode": "nearest", "align_corners": None},
-        "recompute_scale_factor": None,
+        **{"recompute_scale_factor": None, **scaled(given)},
     },
     "UpsamplingBilinear2d": lambda given: {
         **{"mode": "bilinear", "align_corners": True},
-        "recompute_scale_factor": None,
+        **{"recompute_scale_factor": None, **scaled(given)},
     },
 }
+
+
+def scaled(given: Given) -> dict[str, AnyValue]:
+    """Of a layer that makes images larger."""
+    by = given.scale_factor
+    return {"scale_factor": float(by) if type(by) is int else by}
 
 
 def padded(n: int) -> Begin:
@@ -286,8 +308,19 @@ def padded(n: int) -> Begin:
     }
 
 
+def pooling(n: int) -> Begin:
+    """Of a pool that keeps its settings for each dimension."""
+    return lambda given: {
+        name: (*nets.each(value, n),)
+        for name, value in vars(given).items()
+        if name in ("kernel_size", "stride", "padding", "output_size")
+    }
+
+
 _PADS: Final = "Zero Constant Reflection Replication Circular".split()
+BEGIN["AvgPool1d"], BEGIN["FractionalMaxPool2d"] = pooling(1), pooling(2)
 for _n in (1, 2, 3):
+    BEGIN[f"MaxUnpool{_n}d"] = pooling(_n)
     BEGIN[f"Conv{_n}d"] = conv(_n)
     BEGIN[f"ConvTranspose{_n}d"] = conv(_n, turned=True)
     BEGIN[f"BatchNorm{_n}d"] = BEGIN[f"InstanceNorm{_n}d"] = norm
@@ -451,6 +484,20 @@ RUN: Final[dict[str, Callable[..., AnyValue]]] = {
 }
 
 
+def shown(source: str) -> Callable[[Module], str]:
+    """What a layer says of its settings, in torch's own way."""
+    space: dict[str, AnyValue] = {}
+    exec(source, space)
+
+    def extra_repr(self: Module) -> str:
+        try:
+            return str(space["extra_repr"](self))
+        except AttributeError:
+            return Module.extra_repr(self)  # as they were given
+
+    return extra_repr
+
+
 def layer(name: str) -> type[Module] | None:
     """The class of a layer; None if its parameters are not known."""
     text = LISTED["layers"].get(name, "")
@@ -465,6 +512,7 @@ def layer(name: str) -> type[Module] | None:
         run.__name__ = run.__qualname__ = "forward"
     open_ = run in (convolved, spread) or name not in RUN
     own = {"forward": _run(run, f"torch.nn.{name}", open_), "named": name}
+    own["extra_repr"] = shown(LISTED["reprs"][name])
     return type(name, (Layer,), own | {"__module__": LISTED["modules"][name]})
 
 

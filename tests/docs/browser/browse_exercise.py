@@ -32,6 +32,12 @@ const {mirror} = document.querySelector('fx-exercise');
 const top = mirror.lineAtHeight(mirror.getScrollInfo().top, 'local');
 return mirror.getRange({line: top, ch: 0}, {line: top + 22, ch: 0})
 """
+_OTHER_TAB = """
+const box = document.querySelector('fx-exercise');
+localStorage.setItem(`fx/${box.name}`, 'by another tab');
+box.run();
+return localStorage.getItem(`fx/${box.name}`)
+"""
 _HINT = "fx-exercise details:nth-of-type(3) summary"
 _TYPE = """
 const box = document.querySelector('fx-exercise');
@@ -56,7 +62,7 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
     assert f"{TESTS[stage]} to write" in said(browser)
-    assert browser.one(_HINT).text == "Hint 3 of 3"
+    assert browser.one(_HINT).text.startswith("Hint 3 of 3 for ")
     assert "raise NotImplementedError" in browser.run(_FIRST)
     assert browser.run(_VERDICT) == ["", ""]
     browser.run(_TYPE, json.dumps(wrong(stage)))
@@ -74,6 +80,7 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
     assert f"{TESTS[stage]} passed" in said(browser)
+    assert browser.run(_OTHER_TAB) == "by another tab"
     assert browser.complaints() == []
     assert browser.strangers() == []
 

@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 25_054,
     "lines of Python in tests": 80_616,
     "lines of Python in docs": 16_578,
-    "words of the site": 74_646,
+    "words of the site": 74_644,
     "files in fx": 216,
 }
 

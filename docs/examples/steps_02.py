@@ -12,7 +12,7 @@ from fx.graph import Graph
 
 def film() -> Film:
     """Residual built by hand; then gelu takes the place of relu."""
-    steps = Film(rows="Nodes, and who uses each", first=2)
+    steps = Film(rows="Nodes, and who uses each")
     graph = Graph()
     x = graph.placeholder("x")
     shoot(steps, "A placeholder; no node uses it yet.", graph)

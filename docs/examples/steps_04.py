@@ -50,7 +50,7 @@ class Watching(Tracer):
 def film() -> Film:
     """Run forward once; each operation leaves a node."""
     torch.manual_seed(0)
-    steps = Film("stages.residual.Residual.forward", first=3)
+    steps = Film("stages.residual.Residual.forward")
     steps.graph("The graph is empty; forward has not run.", Graph())
     Watching(steps, Residual.forward).trace(Residual())
     return steps

@@ -19,7 +19,7 @@ SAY = {
 
 def film() -> Film:
     """The lines of forward, in the order in which they are emitted."""
-    steps = Film(code="Generated code", first=3)
+    steps = Film(code="Generated code")
     graph = Tracer().trace(Residual())
     steps.graph("The graph is complete, nothing is written.", graph)
     for number, node in enumerate(graph.nodes):

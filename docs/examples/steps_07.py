@@ -45,7 +45,6 @@ class Steps:
             "docs.examples.steps_07.pattern",
             rows="Pattern and graph",
             code="Replacement",
-            first=3,
         )
         self.graph = graph
         self.wanted = symbolic_trace(pattern).graph

@@ -20,7 +20,7 @@ class FxTrace extends HTMLElement {
     this.prepend(this.bar);
     this.addEventListener("keydown", (event) => this.key(event));
     this.classList.add("fx-live");
-    this.show(Number(this.dataset.first));
+    this.show(0);
   }
 
   button(text, by) {

@@ -225,7 +225,7 @@ def _ours(facts: etree.Element, claim: Claim, up: str) -> None:
     elif not claim.differs:
         said.text = "As torch.fx."
     else:
-        said.text = "As torch.fx, with a difference on purpose: "
+        said.text = "As torch.fx, with a deliberate difference: "
         for number, row in enumerate(claim.differs):
             if number:
                 after(said[-1], ", ")

@@ -139,7 +139,6 @@ class Film:
         source: the dotted name of the function that is shown beside.
         rows: what the rows are, the heading of their column.
         code: what the code is, the heading of its column.
-        first: the shot that is shown before anyone steps.
         shots: the states so far.
     """
 
@@ -149,10 +148,8 @@ class Film:
         *,
         rows: str = "Nodes",
         code: str = "Code",
-        first: int = 0,
     ) -> None:
         self.source = source
-        self.first = first
         self.rows = rows
         self.code = code
         self.shots: list[Shot] = []
@@ -235,7 +232,7 @@ class Film:
         """The film as text, for the process that draws it."""
         shots = [asdict(shot) for shot in self.marked()]
         parts = {"source": self.source, "rows": self.rows, "code": self.code}
-        return json.dumps({**parts, "first": self.first, "shots": shots})
+        return json.dumps({**parts, "shots": shots})
 
     def _spot(self, text: str) -> Spot:
         """Where a text stands in the source.

@@ -47,8 +47,7 @@ def _trace(scene: Scene) -> etree.Element:
     box = element(scene.parent, "div", css="fx-film")
     scene.raw(
         box,
-        f'<fx-trace aria-label="{label}" role="group" data-search-exclude'
-        f' data-first="{film["first"]}">'
+        f'<fx-trace aria-label="{label}" role="group" data-search-exclude>'
         f'<ol class="fx-states">{states}</ol></fx-trace>',
     )
     return element(box, "div", css="fx-caption")

@@ -21,12 +21,13 @@ from stages.manifest import SourceFile, source_file, stages
 WORDS: Final = 220
 """Words that one reads in a minute."""
 
-LOOKED_UP = (
-    *("index.md", "api/", "claims.md"),
-    *("differences.md", "glossary.md", "speed.md"),
+LOOKED_UP = tuple(
+    "index.md api/ claims.md differences.md glossary.md speed.md".split()
 )
 """Pages for looking something up."""
 
+PROGRAMS = frozenset(("run", "excerpt", "predict", "play"))
+"""Blocks with code, whose reading is not counted."""
 
 REFERENCE = "## For reference"
 """The heading below which a page is for looking something up."""
@@ -67,6 +68,12 @@ def minutes(words: int) -> str:
     return f"{count} minute{'s' * (count > 1)}"
 
 
+def time(page: Page) -> str:
+    """How long it takes to read a page; its programs come on top."""
+    has = any(block.name in PROGRAMS for block in page.directives)
+    return minutes(words(page, core=True)) + " without the programs" * has
+
+
 def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     """The line below a page's title; "" for pages that are looked up.
 
@@ -83,10 +90,10 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
         whole = own + sum(
             words(read(docs, name, kinds), core=True) for name in core[1:]
         )
-        return f"{minutes(own)} · with the core files {minutes(whole)}"
+        return f"{time(page)} · with the core files {minutes(whole)}"
     path = LIBRARY / page.name.removeprefix(FILES).replace(".md", ".py")
     if not (page.name.startswith(FILES) and path.is_file()):
-        return minutes(words(page))
+        return time(page)
     where = f"fx/{path.relative_to(LIBRARY)}"
     if file := file_of(page.name):
         where += f" · Stage {file.stage:02d}"
@@ -116,11 +123,8 @@ def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
     if "{repository}" in text and not address:
         return ""
     text = text.replace("{repository}", address)
-    text = re.sub(
-        r"\{minutes (\S+)\}",
-        lambda found: minutes(words(read(docs, found[1], kinds), core=True)),
-        text,
-    )
+    for found in re.finditer(r"\{minutes (\S+)\}", text):
+        text = text.replace(found[0], time(read(docs, found[1], kinds)))
     up = "../" * page.count("/")
     return re.sub(r"\{at (\S+)\}", lambda found: up_to(found[1], up), text)
 

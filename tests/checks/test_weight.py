@@ -16,9 +16,9 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
-    "lines of Python in tests": 80_617,
-    "lines of Python in docs": 16_579,
-    "words of the site": 74_658,
+    "lines of Python in tests": 80_621,
+    "lines of Python in docs": 16_578,
+    "words of the site": 74_644,
     "files in fx": 216,
 }
 

@@ -129,7 +129,6 @@ def test_every_film_plays(name: str) -> None:
     film: Film = importlib.import_module(f"docs.examples.{name}").film()
     shots = film.marked()
     assert len(shots) >= 5
-    assert 0 <= film.first < len(shots)
     assert all(taken.say.endswith((".", ":")) for taken in shots)
     assert any(row.mark for taken in shots for row in taken.rows)
 
@@ -180,7 +179,7 @@ def test_the_choices_show_what_fx_says() -> None:
 
 def test_the_home_page_shows_a_module_its_graph_and_its_code() -> None:
     film = importlib.import_module("docs.examples.steps_home").film()
-    assert [row.name for row in film.shots[film.first].rows] == ["x"]
+    assert [row.name for row in film.shots[0].rows] == ["x"]
     shot = film.shots[2]
     assert shot.spot is not None
     assert [row.name for row in shot.rows] == ["x", "linear", "add"]

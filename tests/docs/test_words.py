@@ -117,7 +117,7 @@ def test_a_definition_that_is_not_there_is_an_error_with_its_line() -> None:
         ),
         ("files/annotate.md", "fx/annotate.py · Stage 03"),
         ("files/as_torch.md", "fx/as_torch.py"),
-        ("library.md", "1 minute"),
+        ("library.md", "1 minute without the programs"),
         ("glossary.md", ""),
     ],
 )

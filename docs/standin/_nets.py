@@ -356,7 +356,8 @@ def grid(theta: Tensor, size: AnyValue, _: AnyValue) -> Tensor:
     """Where each number of an image comes from."""
     sizes = [*size]
     places = len(sizes) - 2
-    need(places in (2, 3), min(sizes) > 0, theta.dtype.is_floating_point)
+    need(places in (2, 3), all(type(size) is int for size in sizes))
+    need(min(sizes) > 0, theta.dtype.is_floating_point)
     if [*theta.shape] != [sizes[0], places, places + 1]:
         refuse(f"{theta.shape} does not place images of {sizes}")
     return Tensor([sizes[0], *sizes[2:], places], theta.dtype)

@@ -373,3 +373,8 @@ _LISTS: Final = (
 for _kind in _LISTS:
     _kind.__module__ = LISTED["modules"][_kind.__name__]
     _kind.extra_repr = lambda self: ""  # type: ignore[method-assign]
+
+
+def __getattr__(name: str) -> AnyValue:
+    """Refuse the files and classes that are not here."""
+    raise lacking("torch.nn.modules", name)

@@ -140,6 +140,7 @@ class FxExercise extends FxPlay {
     this.verdict(said);
     const why = said.error || said.why;
     if (why) this.result.append(this.error(why));
+    if (said.signs?.every(([, sign]) => sign === "✓")) this.result.append(this.onward());
     this.printed("The check says", said.printed);
     said.hints?.forEach((text, at) => {
       const made = document.createElement("details");
@@ -150,6 +151,14 @@ class FxExercise extends FxPlay {
       made.append(head, inner);
       this.result.append(made);
     });
+  }
+
+  onward() {
+    const after = `0${Number(this.dataset.stage) + 1}`;
+    const link = document.createElement("a");
+    link.href = `../${after}/`;
+    link.textContent = `Go on to stage ${after}`;
+    return link;
   }
 
   // The sign of each function, as in the terminal, and beside the button what

@@ -16,8 +16,8 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
-    "lines of Python in tests": 80_621,
-    "lines of Python in docs": 16_584,
+    "lines of Python in tests": 80_622,
+    "lines of Python in docs": 16_590,
     "words of the site": 74_644,
     "files in fx": 216,
 }

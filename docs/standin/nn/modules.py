@@ -87,6 +87,7 @@ class Module:
             if holder != into:
                 own[holder].pop(name, None)
         if into:
+            own.pop(name, None)  # what is None at first is a plain attribute
             own[into][name] = value
         else:
             object.__setattr__(self, name, value)
@@ -233,6 +234,11 @@ class Module:
         for name in target.split(".") if target else ():
             found = getattr(found, name)
         return found
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Put a module in place of the one at a path."""
+        parent, _, name = target.rpartition(".")
+        setattr(self.get_submodule(parent), name, module)
 
     def train(self, mode: bool = True) -> Module:
         """Say whether the module is trained now."""

@@ -77,6 +77,7 @@ def test_a_stage_is_written_in_the_page(browser: Browser, stage: str) -> None:
     browser.run(_TYPE, json.dumps(version(stage)))
     assert f"{TESTS[stage]} passed" in said(browser)
     assert browser.run(_VERDICT) == ["passed", "passed"]
+    assert "Go on to stage" in said(browser)
     browser.open(f"stages/{stage}/")
     browser.run(_OPEN)
     assert f"{TESTS[stage]} passed" in said(browser)

@@ -17,7 +17,7 @@ CEILINGS: Final = {
     "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
     "lines of Python in tests": 80_622,
-    "lines of Python in docs": 16_590,
+    "lines of Python in docs": 16_591,
     "words of the site": 74_644,
     "files in fx": 216,
 }

@@ -508,7 +508,8 @@ def layer(name: str) -> type[Module] | None:
         stored = {one.name for _, row in form for one in row}
         if not text or not (name in BEGIN or (form and used <= stored)):
             return None
-        run = eval(text, {"F": F, "torch": sys.modules["torch"]})
+        torch = sys.modules["torch"]
+        run = eval(text, {"F": F, "torch": torch, "__name__": __name__})
         run.__name__ = run.__qualname__ = "forward"
     open_ = run in (convolved, spread) or name not in RUN
     own = {"forward": _run(run, f"torch.nn.{name}", open_), "named": name}

@@ -165,10 +165,6 @@ class FxExercise extends FxPlay {
   // to do next.  Of those that are wrong, only the first is sure to be.
   verdict({signs, next, error, printed}) {
     if (error) return this.say(error.startsWith("Stopped") ? "stopped" : "not checked", "failed");
-    const stubs = this.stubs().join();
-    for (const one of signs) {
-      if (stubs.includes(`: ${one[0]}"`)) one[1] = "·"; // not written is not wrong
-    }
     this.signs.replaceChildren(...signs.map(([name, sign, stub]) => {
       const made = document.createElement("li");
       made.dataset.kind = sign === "✓" ? "passed" : sign === "✗" && name === next ? "failed" : "";

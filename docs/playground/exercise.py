@@ -64,9 +64,16 @@ def check_page(stage: str, files: str, root: Path = Path("/course")) -> str:
         )
         asked = NEXT.search(said.getvalue())
         one = known.find_function(asked[1]) if asked else None
-        verdicts = subject.verdicts
+        verdicts, states = subject.verdicts, subject.tree.states()
         signs = [
-            (o.qualname, verdicts.of(o.name), verdicts.waits.get(o.name, ""))
+            (
+                o.qualname,
+                # What is not written is not wrong.
+                "·"
+                if states[o.name].value == "to write"
+                else verdicts.of(o.name),
+                verdicts.waits.get(o.name, ""),
+            )
             for piece in known.stages()[int(stage)].pieces
             for o in piece.functions
         ]

@@ -222,11 +222,14 @@ def _made(
     return function
 
 
-_TYPES: Final[dict[str, dtype]] = {
-    **{kind.name: kind for kind in DTYPES},
-    **{"half": DTYPES[6], "float": DTYPES[8], "double": DTYPES[9]},
-    **{"cfloat": DTYPES[10], "cdouble": DTYPES[11]},
-    **{"short": DTYPES[3], "int": DTYPES[4], "long": DTYPES[5]},
+_NAMED: Final = {kind.name: kind for kind in DTYPES}
+_TYPES: Final[dict[str, dtype]] = _NAMED | {
+    other: _NAMED[name]
+    for other, name in (
+        *(("half", "float16"), ("float", "float32"), ("double", "float64")),
+        *(("cfloat", "complex64"), ("cdouble", "complex128")),
+        *(("short", "int16"), ("int", "int32"), ("long", "int64")),
+    )
 }
 """All names of the types; some are methods, too."""
 

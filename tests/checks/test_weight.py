@@ -17,8 +17,8 @@ CEILINGS: Final = {
     "lines of Python in fx": 42_380,
     "lines of Python in stages": 25_054,
     "lines of Python in tests": 80_622,
-    "lines of Python in docs": 16_591,
-    "words of the site": 74_644,
+    "lines of Python in docs": 16_602,
+    "words of the site": 74_640,
     "files in fx": 216,
 }
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from docs.machinery import playing
 from docs.machinery.source import ROOT
 from stages.manifest import stages
+from tests.docs.conftest import printed_in_page
 
 NAMES = "linked_list/namespace.py"
 TESTS = {"01": "75", "02": "81", "03": "51"}
@@ -43,25 +42,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(page: Path, stage: str, files: dict[str, str]) -> str:
     """What the check says where nothing is installed."""
     code = (
-        "import json, pathlib, sys; page = pathlib.Path(sys.argv[1])\n"
-        "sys.path.insert(0, '')\n"
+        "import os, pathlib; os.chdir(sys.argv[1]); sys.path[0] = ''\n"
         "from playground.exercise import check_page\n"
-        "told = check_page(sys.argv[2], sys.stdin.read(), page / 'course')\n"
+        "stage, files = json.load(sys.stdin)\n"
+        "told = check_page(stage, files, pathlib.Path('../course').resolve())\n"
         "said = json.loads(told)\n"
         "print(said['printed'], *said['hints'], 'why', said['why'])\n"
         "for one in said['signs']: print('sign', one[1], one[0])\n"
         "assert not {'fx', 'stages'} & {*sys.modules}\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, str(page), stage],
-        cwd=page / "home",
-        input=json.dumps(files),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not run.stderr
-    return run.stdout
+    return printed_in_page(page / "home", code, [stage, json.dumps(files)])
 
 
 def version(stage: str, folder: str = "fx") -> dict[str, str]:
@@ -104,6 +94,16 @@ def test_what_is_wrong_is_told_in_the_words_of_the_stage(
     assert "next: fix " in said
     assert "sign ✗ " in said
     assert "sign ✓ " in said
+
+
+def test_what_is_not_written_is_not_wrong(page: Path) -> None:
+    files = version("01", "exercises/fx")
+    stub = 'raise NotImplementedError("stage 01: Link.prepend")'
+    assert sum(text.count(stub) for text in files.values()) == 1
+    wrong = {n: text.replace(stub, "return None") for n, text in files.items()}
+    said = checked(page, "01", wrong)
+    assert "sign ✗ Link.prepend" in said
+    assert said.count("sign ✗") == 1
 
 
 def test_a_file_that_cannot_be_read_is_told(page: Path) -> None:

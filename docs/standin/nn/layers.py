@@ -135,6 +135,33 @@ def of_shape(given: Given) -> dict[str, AnyValue]:
     }
 
 
+_EACH: Final = "kernel_size stride dilation output_padding padding output_size"
+
+
+def of_each(n: int) -> Begin:
+    """Of a layer that keeps its settings for each of so many dimensions."""
+    return lambda given: {
+        name: (*nets.each(value, n),)
+        for name, value in vars(given).items()
+        if name in _EACH.split() and not isinstance(value, str)
+    }
+
+
+def scaled(given: Given) -> dict[str, AnyValue]:
+    """Of a layer that makes images larger."""
+    by = given.scale_factor
+    return {"scale_factor": float(by) if type(by) is int else by}
+
+
+def upsampled(mode: str, aligned: bool | None) -> Begin:
+    """Of such a layer that has one mode."""
+    fixed = {"mode": mode, "align_corners": aligned}
+    return lambda given: {
+        **{**fixed, "recompute_scale_factor": None},
+        **scaled(given),
+    }
+
+
 def conv(n: int, turned: bool = False) -> Begin:
     """Of a convolution of so many dimensions."""
 
@@ -143,14 +170,9 @@ def conv(n: int, turned: bool = False) -> Begin:
         need(ins % given.groups == 0, outs % given.groups == 0)
         kernel = nets.each(given.kernel_size, n)
         first, second = (ins, outs) if turned else (outs, ins)
-        names = "kernel_size stride dilation output_padding padding".split()
         return {
             **{"transposed": turned, "output_padding": (0,) * n},
-            **{
-                name: (*nets.each(value, n),)
-                for name, value in vars(given).items()
-                if name in names and not isinstance(value, str)
-            },
+            **of_each(n)(given),
             "weight": weight(first, second // given.groups, *kernel),
             "bias": perhaps(given.bias, outs),
         }
@@ -282,22 +304,10 @@ BEGIN: Final[dict[str, Begin]] = {
     "MultiheadAttention": attention,
     "TransformerEncoderLayer": encoder_layer,
     "TransformerEncoder": encoder,
-    "Upsample": lambda given: scaled(given),
-    "UpsamplingNearest2d": lambda given: {
-        **{"mode": "nearest", "align_corners": None},
-        **{"recompute_scale_factor": None, **scaled(given)},
-    },
-    "UpsamplingBilinear2d": lambda given: {
-        **{"mode": "bilinear", "align_corners": True},
-        **{"recompute_scale_factor": None, **scaled(given)},
-    },
+    "Upsample": scaled,
+    "UpsamplingNearest2d": upsampled("nearest", None),
+    "UpsamplingBilinear2d": upsampled("bilinear", True),
 }
-
-
-def scaled(given: Given) -> dict[str, AnyValue]:
-    """Of a layer that makes images larger."""
-    by = given.scale_factor
-    return {"scale_factor": float(by) if type(by) is int else by}
 
 
 def padded(n: int) -> Begin:
@@ -308,19 +318,10 @@ def padded(n: int) -> Begin:
     }
 
 
-def pooling(n: int) -> Begin:
-    """Of a pool that keeps its settings for each dimension."""
-    return lambda given: {
-        name: (*nets.each(value, n),)
-        for name, value in vars(given).items()
-        if name in ("kernel_size", "stride", "padding", "output_size")
-    }
-
-
 _PADS: Final = "Zero Constant Reflection Replication Circular".split()
-BEGIN["AvgPool1d"], BEGIN["FractionalMaxPool2d"] = pooling(1), pooling(2)
+BEGIN["AvgPool1d"], BEGIN["FractionalMaxPool2d"] = of_each(1), of_each(2)
 for _n in (1, 2, 3):
-    BEGIN[f"MaxUnpool{_n}d"] = pooling(_n)
+    BEGIN[f"MaxUnpool{_n}d"] = of_each(_n)
     BEGIN[f"Conv{_n}d"] = conv(_n)
     BEGIN[f"ConvTranspose{_n}d"] = conv(_n, turned=True)
     BEGIN[f"BatchNorm{_n}d"] = BEGIN[f"InstanceNorm{_n}d"] = norm
